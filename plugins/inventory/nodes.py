@@ -37,7 +37,8 @@ options:
     description:
       - The types of addresses that C(ansible_host) may be, the preferred one first.
       - A host without such an address is reached by its name. With an empty list, all hosts are.
-      - A kubelet can report any text. What is neither an IP address nor a DNS name is left out.
+      - A kubelet can report any text. What is neither an IP address nor a DNS name is left out, and so is an address
+        that several nodes report.
     type: list
     elements: str
     choices: [InternalIP, ExternalIP, InternalDNS, ExternalDNS, Hostname]
@@ -103,6 +104,7 @@ cache_timeout: 300
 """
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from ansible.errors import AnsibleParserError
@@ -114,7 +116,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster i
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._inventory import rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._inventory.hosts import read_hosts
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.bounds import digest
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.bounds import digest, some
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
 
 # A change of these reads the cluster again, in spite of a cache.
@@ -139,8 +141,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.inventory.add_group(self._group(rules.ALL))
         for name in rules.STATES:
             self._add_group(rules.state(name))
+        shared = rules.shared_addresses(found)
+        if shared:
+            self.display.warning(
+                f"Several nodes report the same address, so no host is reached by it: {some(sorted(shared))}. If that "
+                "is no mistake, give these hosts their ansible_host yourself, or another type in address_types."
+            )
         for facts in found:
-            self._add(facts)
+            self._add(facts, shared)
 
     def _cached(self, path: str, may_read: bool) -> list[dict[str, Any]]:
         key = f"{self.get_cache_key(path)}_{digest(json.dumps(self._source(), sort_keys=True, default=str))}"
@@ -193,12 +201,16 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.inventory.add_child(self._group(rules.ALL), group)
         return group
 
-    def _add(self, facts: dict[str, Any]) -> None:
+    def _add(self, facts: dict[str, Any], shared: Collection[str]) -> None:
         host = self.inventory.add_host(self.get_option("hostname_prefix") + facts["name"])
         for name in rules.groups(facts, self.get_option("label_groups")):
             self.inventory.add_child(self._add_group(name), host)
         variables = rules.variables(
-            facts, prefix=self.get_option("vars_prefix"), host=host, types=self.get_option("address_types")
+            facts,
+            prefix=self.get_option("vars_prefix"),
+            host=host,
+            types=self.get_option("address_types"),
+            shared=shared,
         )
         for name, value in variables.items():
             self.inventory.set_variable(host, name, value)

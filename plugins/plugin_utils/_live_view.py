@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import board_rules, event_rules, table_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.bounds import plain
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _progress_file
 
 try:
@@ -113,7 +114,7 @@ class LiveView:
 
     def _say(self, line: str, at: float) -> None:
         if not self._screen:
-            self._display.display(f"{time.strftime('%H:%M:%S', time.localtime(at))} {table_rules.plain(line)}")
+            self._display.display(f"{time.strftime('%H:%M:%S', time.localtime(at))} {plain(line)}")
 
     def _lines(self, *, whole: bool) -> list[table_rules.Line]:
         """Return the table: as large as the screen or, at the end, with all nodes."""

@@ -48,6 +48,8 @@ def boot_id(node: Object) -> str:
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or "")
 
 
+# How deep the JSON of an annotation may be. A node can write its own, and Ansible fails at about 200 levels.
+_DEEPEST = 20
 # What may change with a reboot, by its name in status.nodeInfo.
 VERSIONS = {
     "containerRuntimeVersion": "container_runtime_version",
@@ -94,7 +96,7 @@ def confirms(node: Object, entry: str) -> bool:
 
 
 def record(item: Object, annotation: str) -> dict[str, Any] | None:
-    """The JSON object in one of our annotations; ``None`` if the annotation is absent or is not a JSON object."""
+    """The JSON object in one of our annotations; ``None`` if the annotation is absent or has nothing of the kind."""
     text = annotations_of(item).get(annotation)
     if not text:
         return None
@@ -102,7 +104,12 @@ def record(item: Object, annotation: str) -> dict[str, Any] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not _is_deeper(value, _DEEPEST) else None
+
+
+def _is_deeper(value: Any, than: int) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return items is not None and (than == 0 or any(_is_deeper(item, than - 1) for item in items))
 
 
 def slim(item: Object) -> Object:

@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._shared.bounds import plain
 from .auth_options import NAMES
 from .cluster import Cluster
 from .errors import HoldfastError, MissingLibrary
@@ -98,17 +99,22 @@ def run_operation(
         folder: See :class:`Context`.
         tell: See :class:`Context`.
     """
-    context = Context(params, check_mode, warn, say or warn, folder, tell)
+    context = Context(params, check_mode, _plainly(warn), _plainly(say or warn), folder, tell)
     try:
         return operation(context, params)
     except MissingLibrary as error:
         return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}
     except HoldfastError as error:
-        return error.as_result()
+        return {**error.as_result(), "msg": plain(error.message)}
     except Exception as error:  # noqa: BLE001 - a trace alone would name neither the operation nor the object
         return unexpected(error, operation.__name__, params)
     finally:
         count(context.traffic())
+
+
+def _plainly(show: Callable[[str], None]) -> Callable[[str], None]:
+    """Others write parts of a message, for example the holder of a hold, and Ansible prints it as it is."""
+    return lambda message: show(plain(message))
 
 
 def run_module(operation: Operation, spec: Mapping[str, Any], unshown: Unshown = MappingProxyType({})) -> None:

@@ -31,6 +31,8 @@ from .standstill_rules import Standstill, pause
 
 # Above this number, list the Nodes instead of reading them one by one.
 _MANY = 50
+# The longest id of a run or an operation that a claim may bring into a ledger.
+_LONGEST = 1000
 
 
 def reboot_slot(context: Context, params: Params) -> Result:
@@ -358,9 +360,14 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
 
 
 def claimant_of(node: Object | None) -> Claimant | None:
-    """The run that works on a node under a slot; ``None`` if the node is claimed for another purpose."""
+    """The run that works on a node under a slot; ``None`` if the node is claimed for another purpose.
+
+    A node can write its claim. A slot of a run without a name counts as in use for ever, and the ledger is one object.
+    """
     claim = claim_of(node) if node else None
-    return Claimant(claim.run, claim.operation) if claim and claim.purpose == PURPOSE else None
+    if claim is None or claim.purpose != PURPOSE or not 0 < len(claim.run) <= _LONGEST >= len(claim.operation):
+        return None
+    return Claimant(claim.run, claim.operation)
 
 
 def cordoned_by_us(node: Object) -> bool:

@@ -144,6 +144,8 @@ def host_of(management: Cluster, node: Object, namespace: str = "") -> Object:
             candidates=both,
         )
     found = by_machine or by_provider
+    if by_provider and not by_machine:
+        _check_machine_of(management, by_provider, name)
     if found is None:
         raise NotFound(
             f"The BareMetalHost of node {name} can't be found: {why_no_machine}, and {why_no_provider}. Name the host, "
@@ -155,6 +157,18 @@ def host_of(management: Cluster, node: Object, namespace: str = "") -> Object:
             f"Node {name} is BareMetalHost {rules.full_name(found)}, which is not in namespace {namespace}.", node=name
         )
     return found
+
+
+def _check_machine_of(management: Cluster, host: Object, name: str) -> None:
+    """Check that the Machine of the host names no other Node. A kubelet can write an empty provider ID of its Node."""
+    other, _machine = claimed_by(management, host)
+    if other not in ("", name):
+        raise Refused(
+            f"Node {name} is BareMetalHost {rules.full_name(host)} by its provider ID, but the host is node {other} by "
+            "its Machine. Correct the wrong one.",
+            node=name,
+            host=rules.full_name(host),
+        )
 
 
 def _by_machine(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:

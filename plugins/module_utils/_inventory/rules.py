@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._api import node_rules
@@ -70,12 +71,21 @@ def roles(labels: Mapping[str, str]) -> list[str]:
     return sorted(named - {""}) or [_NO_ROLE]
 
 
-def address(found: Mapping[str, Any], types: Iterable[str]) -> str | None:
-    """The first IP address or DNS name of the first of these types that the node has; ``None`` if it has none."""
+def shared_addresses(nodes: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The addresses that several nodes report. A kubelet can report the address of another node.
+
+    The work on its node would be done on the other one then, so such an address is nobody's.
+    """
+    counted = Counter(text for found in nodes for text in {str(item["address"]) for item in found["addresses"]})
+    return {text for text, count in counted.items() if count > 1}
+
+
+def address(found: Mapping[str, Any], types: Iterable[str], shared: Collection[str] = ()) -> str | None:
+    """The first IP address or DNS name of the first of these types that only this node has; ``None`` without one."""
     for wanted in types:
-        for item in found["addresses"]:
-            if item["type"] == wanted and _ADDRESS.fullmatch(str(item["address"])):
-                return str(item["address"])
+        for text in (str(item["address"]) for item in found["addresses"] if item["type"] == wanted):
+            if _ADDRESS.fullmatch(text) and text not in shared:
+                return text
     return None
 
 
@@ -112,16 +122,19 @@ def safe(name: str) -> str:
     return _UNSAFE.sub("_", name)
 
 
-def variables(found: Mapping[str, Any], *, prefix: str, host: str, types: Iterable[str]) -> dict[str, Any]:
+def variables(
+    found: Mapping[str, Any], *, prefix: str, host: str, types: Iterable[str], shared: Collection[str] = ()
+) -> dict[str, Any]:
     """The variables of a host.
 
     Args:
         prefix: What the names of the facts begin with.
         host: The name of the host.
         types: The types of addresses; the first address of these is used.
+        shared: The addresses that other nodes report, too.
     """
     named = {f"{prefix}{name}": value for name, value in found.items()}
     if host != found["name"]:
         named.update(dict.fromkeys(NODE_OF_HOST, found["name"]))
-    reached = address(found, types)
+    reached = address(found, types, shared)
     return {**named, **({"ansible_host": reached} if reached else {})}

@@ -23,8 +23,10 @@ from .._shared.bounds import some
 
 _TRUE = "true"
 _OURS = "holdfast.dev/"
-# NodeRestriction keeps kubelets from these labels. A kubelet can write the record, which must not change them either.
-_RESTRICTED = "node-restriction.kubernetes.io/"
+# NodeRestriction keeps kubelets from the labels of Kubernetes' own domains. A kubelet can write the record, which must
+# not change them either. Source: the admission plugin NodeRestriction; it allows some more, which say where a node is.
+_RESTRICTED = (".kubernetes.io", ".k8s.io")
+_OPEN = (".kubelet.kubernetes.io", ".node.kubernetes.io")
 # Cluster API checks only whether the annotation exists and ignores its value.
 _SKIP = ""
 
@@ -114,18 +116,19 @@ def record_of(node: Object) -> OptOuts | None:
         if isinstance(machine, dict)
         else None,
         node_health_check=NodeBefore(_text(check)) if isinstance(check, dict) else None,
-        labels=_marked(data.get("labels")),
+        labels={key: item for key, item in _marked(data.get("labels")).items() if not _is_restricted(key)},
         annotations=_marked(data.get("annotations")),
     )
 
 
 def _marked(data: Any) -> dict[str, Marked]:
     found = data if isinstance(data, dict) else {}
-    return {
-        key: Marked(str(item.get("value")), _text(item))
-        for key, item in found.items()
-        if isinstance(item, dict) and not key.startswith(_RESTRICTED)
-    }
+    return {key: Marked(str(item.get("value")), _text(item)) for key, item in found.items() if isinstance(item, dict)}
+
+
+def _is_restricted(label: str) -> bool:
+    domain = f".{label.rpartition('/')[0]}"
+    return domain.endswith(_RESTRICTED) and not domain.endswith(_OPEN)
 
 
 def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:
@@ -140,7 +143,7 @@ def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:
     for key, value in marks.items():
         if key.startswith(_OURS) or key in (SCALE_DOWN_DISABLED, EXCLUDE_FROM_REMEDIATION):
             raise InvalidInput(f"{what} must not have {key}: this collection sets and removes it itself.")
-        if key.startswith(_RESTRICTED):
+        if what.endswith("labels") and _is_restricted(key):
             raise InvalidInput(
                 f"{what} must not have {key}: a kubelet must not change it, but can write the record of its earlier "
                 "value."

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .._shared.bounds import plain
 from .board_rules import DONE, FAILED, QUEUED, WAITING, WORKING, Board, Row, duration, natural, summary
 
 TITLE = "title"
@@ -89,11 +90,6 @@ def columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
         _GAP.join([*(pad(fit(cell, size), size) for cell, size in zip(row, widths)), plain(row[last])]).rstrip()
         for row in rows
     ]
-
-
-def plain(text: str) -> str:
-    """Return a text of others without control characters: these could move the cursor or hide other lines."""
-    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def length(text: str) -> int:

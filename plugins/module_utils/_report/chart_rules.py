@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from .._progress.board_rules import DONE, FAILED, WORKING, duration, natural
-from .._progress.table_rules import fit, plain
+from .._progress.table_rules import fit
+from .._shared.bounds import plain
 from .style_rules import COLOURS, FAILOVER, PICTURE, colour
 from .timeline_rules import PROOF, Look, Span, Timeline
 

@@ -34,6 +34,11 @@ def cut(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest + 1 + _DIGITS else f"{text[:longest]}~{digest(text)}"
 
 
+def plain(text: str) -> str:
+    """A text of others without control characters: these could move the cursor, or begin a line of their own."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
 def some(items: Collection[str], limit: int = 10, separator: str = ", ") -> str:
     """The first items, and how many more there are."""
     shown = list(items)[:limit]

@@ -94,3 +94,12 @@ def test_a_slim_node_has_all_that_the_rules_read():
 def test_another_object_keeps_its_status():
     machine = {"metadata": {"name": "m", "managedFields": [{}]}, "status": {"phase": "Running"}}
     assert node_rules.slim(machine) == {"metadata": {"name": "m"}, "status": {"phase": "Running"}}
+
+
+@pytest.mark.parametrize(("levels", "is_read"), [(1, True), (20, True), (21, False), (900, False), (100_000, False)])
+def test_a_record_that_a_node_has_nested_is_not_read(levels, is_read):
+    text = '{"a":' * levels + "1" + "}" * levels
+    listed = '{"a":' + "[" * levels + "]" * levels + "}"
+    node = {"metadata": {"name": "n", "annotations": {"key": text, "list": listed}}}
+    assert (node_rules.record(node, "key") is not None) is is_read
+    assert (node_rules.record(node, "list") is not None) is (is_read and levels < 20)

@@ -37,3 +37,17 @@ def test_our_own_errors_stay_as_they_are():
         "error": "refused",
         "node": "worker-1",
     }
+
+
+def test_what_others_write_begins_no_line_and_moves_no_cursor():
+    shown = []
+
+    def drain(context, params):
+        context.say("held by shop/a\x1b[2J\nok: [node-1]")
+        context.warn("held by shop/b\r")
+        raise Refused("Node n is held: shop/\x1b]52;c;cm0=\x07.\nok: [node-1] => rebooted")
+
+    result = run_operation(drain, {}, check_mode=False, warn=shown.append)
+
+    assert all(text.isprintable() for text in [*shown, result["msg"]])
+    assert (len(shown), result["msg"][-25:]) == (2, " ok: [node-1] => rebooted")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -365,3 +366,13 @@ def test_a_node_whose_domain_is_full_does_not_block_another_domain(tmp_path, per
     finally:
         first._front.leave()
         second._front.leave()
+
+
+@pytest.mark.parametrize(
+    ("run", "operation", "passes"),
+    [("r", "op", True), ("", "op", False), ("r" * 1001, "op", False), ("r", "o" * 1001, False)],
+)
+def test_a_slot_passes_to_no_run_that_a_node_has_made_up(run, operation, passes):
+    claim = json.dumps({"run": run, "operation": operation, "purpose": "rolling_reboot"})
+    node = {"metadata": {"name": "n", "annotations": {"holdfast.dev/claim": claim}}}
+    assert (slots.claimant_of(node) is not None) is passes

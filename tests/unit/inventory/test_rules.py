@@ -113,6 +113,20 @@ class TestAddress:
         assert rules.address(found, ["InternalIP"]) is None
         assert rules.address(found, ["InternalIP", "Hostname"]) == "n"
 
+    def test_an_address_that_another_node_reports_is_left_out(self):
+        nodes = [
+            facts(addresses=[{"type": "InternalIP", "address": "10.0.0.2"}, {"type": "Hostname", "address": "n"}]),
+            facts(addresses=[{"type": "ExternalIP", "address": "10.0.0.2"}] * 2),
+            facts(addresses=[{"type": "InternalIP", "address": "10.0.0.3"}] * 2),
+        ]
+        shared = rules.shared_addresses(nodes)
+
+        assert shared == {"10.0.0.2"}
+        assert rules.address(nodes[0], ["InternalIP", "Hostname"], shared) == "n"
+        assert rules.address(nodes[1], ["ExternalIP"], shared) is None
+        found = rules.variables(nodes[0], prefix="node_", host="n", types=["InternalIP"], shared=shared)
+        assert "ansible_host" not in found
+
     @pytest.mark.parametrize("text", ["10.0.0.1", "2001:db8::1", "::1", "node-1.rack_2.example.org"])
     def test_every_form_of_an_address(self, text):
         assert rules.address(facts(addresses=[{"type": "InternalIP", "address": text}]), ["InternalIP"]) == text

@@ -569,8 +569,16 @@ class TestMarks:
         world.run("absent")
         assert world.state == world.start
 
-    def test_a_record_that_a_node_has_made_up_sets_nothing(self):
-        restricted = "node-restriction.kubernetes.io/tier"
+    @pytest.mark.parametrize(
+        "restricted",
+        [
+            "node-restriction.kubernetes.io/tier",
+            "example.com.node-restriction.kubernetes.io/tier",
+            "node-role.kubernetes.io/quarantine",
+            "topology.k8s.io/tier",
+        ],
+    )
+    def test_a_record_that_a_node_has_made_up_sets_nothing(self, restricted):
         world = World(on_machine="")
         world._add(OTHER_MACHINE, {"name": "other", "namespace": "metal"}, {})
         world.server.label(NODE, {restricted: "low", "pool": "a"})
@@ -594,6 +602,13 @@ class TestMarks:
     def test_a_label_that_kubelets_must_not_change_is_refused(self):
         with pytest.raises(InvalidInput, match="a kubelet must not change it"):
             World().run(labels={"node-restriction.kubernetes.io/tier": "x"})
+
+    def test_a_label_of_the_kubelets_own_domain_is_set_and_removed(self):
+        world, key = World(), "node.kubernetes.io/exclude-from-external-load-balancers"
+        world.run(labels={key: ""})
+        assert world.state[2][key] == ""
+        world.run("absent")
+        assert world.state == world.start
 
     @pytest.mark.parametrize("key", ["holdfast.dev/claim", EXCLUDED, DISABLED])
     def test_what_this_collection_sets_itself_is_refused(self, key):

@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from . import __version__
+from .bounds import plain
 from .config import Config, ConfigError, parse
 
 DEFAULT_CONFIG = "/etc/holdfast/agent.yaml"
@@ -28,7 +29,7 @@ class _Formatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in the base class
         # Holders choose their names. A line break in one would make a line of its own.
-        return "".join(sign if sign.isprintable() else " " for sign in super().formatMessage(record))
+        return plain(super().formatMessage(record))
 
 
 def main(arguments: list[str] | None = None) -> int:
