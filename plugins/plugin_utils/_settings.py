@@ -109,7 +109,11 @@ def typed(value: Any, option: Option) -> Any:
     if _is_other(value, kind):
         raise Unfit(f"has to be {_WORDS[kind]}")
     rest = {key: item for key, item in option.items() if key not in _NOT_OF_THE_VALUE}
-    checked = ArgumentSpecValidator({"value": {**rest, "type": kind}}).validate({"value": value})
+    try:
+        checked = ArgumentSpecValidator({"value": {**rest, "type": kind}}).validate({"value": value})
+    except OverflowError:
+        # Infinity is no integer.
+        raise Unfit(f"has to be {_WORDS[kind]}") from None
     if checked.error_messages:
         raise Unfit(_why(checked.error_messages, kind, option))
     return plain(checked.validated_parameters["value"])

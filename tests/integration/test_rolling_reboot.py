@@ -78,7 +78,8 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig,
     texts = {name: text.partition(":")[0] for name, text in stats.pop("rolling_reboot_results").items()}
     assert texts == done.results
     assert stats == {
-        "rolling_reboot_operation": "kernel",
+        "rolling_reboot_operation": "",
+        "rolling_reboot_ended_operation": "kernel",
         "rolling_reboot_rebooted": 3,
         "rolling_reboot_skipped": 1,
         "rolling_reboot_postponed": 0,

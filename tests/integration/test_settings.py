@@ -113,6 +113,11 @@ def test_a_limit_that_leaves_no_node_fails(rolling, nodes):
     assert "There is no host to reboot" in done.output
     assert f"--limit is {one}" in done.output
 
+    plan = rolling.run(names, "--check", "--limit", one, "-e", f"rolling_reboot_hosts={other}")
+
+    assert plan.code != 0
+    assert "There is no host to plan" in plan.output
+
 
 # -- failover ---------------------------------------------------------------------------------------------------------
 

@@ -36,9 +36,14 @@ def report(tmp_path):
     """
     plays = yaml.safe_load((CHECKOUT / "playbooks/plays/run_rolling_reboot.yml").read_text())
     first = next(number for number, play in enumerate(plays) if play["name"] == "Report")
-    (tmp_path / "play.yml").write_text(yaml.safe_dump(plays[first:]))
+    # A play that reboots nodes, with a task that connects to them.
+    connect = {
+        **plays[first - 1],
+        "tasks": [{"ansible.builtin.raw": "true", "when": "inventory_hostname != 'localhost'"}],
+    }
 
-    def run(hosts, written=tmp_path / "report.json", *arguments):
+    def run(hosts, written=tmp_path / "report.json", *arguments, connects=False):
+        (tmp_path / "play.yml").write_text(yaml.safe_dump([*([connect] if connects else []), *plays[first:]]))
         (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": {"hosts": hosts}}))
         env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
@@ -86,6 +91,15 @@ def test_an_operation_that_can_not_be_ended_fails_the_playbook_and_hides_no_resu
     assert "run holdfast.kubernetes.doctor, or run this again" in output
     assert "No result for node-2" in output
     assert "The failure of node-3 could not be counted" in output
+
+
+def test_a_run_that_loses_all_hosts_is_reported(report):
+    nowhere = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_connection": "ssh"}
+    hosts = {name: {**of(name, "rebooted", operation=""), **nowhere} for name in ("node-1", "node-2")}
+    code, written, output = report(hosts, connects=True)
+
+    assert (code, output.count("UNREACHABLE!")) == (4, 2)
+    assert written["summary"]["rebooted"] == ["node-1", "node-2"]
 
 
 def test_several_hosts_in_a_limit_are_reported_and_none_fails(report, tmp_path):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 import yaml
 
@@ -46,3 +47,27 @@ class TestSteps:
         files = [*(CHECKOUT / "roles" / role).glob("tasks/*.yml"), CHECKOUT / "roles" / role / "vars/main.yml"]
         names = {name for path in files for name in NAME.findall(path.read_text())}
         assert len(names) <= MOST_VARIABLES, names
+
+
+@pytest.mark.parametrize(
+    ("path", "result", "task", "shown"),
+    [
+        ("node.yml", {"msg": "m", "stderr": "s"}, {}, "m"),
+        ("node.yml", {"stderr": "s"}, {"no_log": False}, "s"),
+        ("node.yml", {"msg": "secret", "_ansible_no_log": True}, {}, "hidden (no_log)"),
+        ("node.yml", {"msg": "secret"}, {"no_log": True}, "hidden (no_log)"),
+        ("notify.yml", {"msg": "secret"}, {"no_log": True}, "hidden (no_log)"),
+    ],
+)
+def test_the_message_of_a_task_with_no_log_goes_nowhere(path, result, task, shown):
+    """The result of a user's task becomes an option of a module, which appears in the output and in the report."""
+    (rescue,) = (
+        item["rescue"][0]
+        for item in tasks_of(yaml.safe_load((CHECKOUT / "roles/rolling_reboot/tasks" / path).read_text()))
+        if "rescue" in item
+    )
+    options = next(value for key, value in rescue.items() if "." in key)
+    assert "ansible_failed_result }}" not in str(options)
+    text = options["failed"]["msg"] if "failed" in options else options["msg"]
+    found = jinja2.Template(text).render(ansible_failed_result=result, ansible_failed_task=task, holdfast_phase="end")
+    assert found.endswith(shown)

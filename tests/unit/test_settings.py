@@ -70,7 +70,7 @@ class TestNumber:
         assert typed(value, INT) == value
         assert typed(f"{before}{value}{after}", INT) == value
 
-    @pytest.mark.parametrize("value", ["many", "1.5", "10%", "1_000", True, False, [1], "0x10"])
+    @pytest.mark.parametrize("value", ["many", "1.5", "10%", "1_000", True, False, [1], "0x10", "inf", "-Infinity"])
     def test_an_invalid_whole_number_is_refused(self, value):
         with pytest.raises(Unfit, match="has to be a whole number"):
             typed(value, INT)

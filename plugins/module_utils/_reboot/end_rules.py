@@ -166,12 +166,20 @@ def headline_of(summary: Mapping[str, Any]) -> str:
     return f"Rolling reboot {summary['operation']}: {', '.join([*parts, *silent]) or 'nothing to do'}{named}"
 
 
-def stats_of(summary: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The statistics for the next job of a workflow: the numbers, and the result or the verdict of each node."""
+def stats_of(
+    summary: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], *, complete: bool = False
+) -> dict[str, Any]:
+    """The statistics for the next job of a workflow: the numbers, and the result or the verdict of each node.
+
+    Args:
+        complete: Nothing of the operation is left to do. AWX passes the statistics to the next job as variables, and a
+            later rolling reboot of the same workflow must not join this operation, in which each node is done.
+    """
     counts = {f"rolling_reboot_{result}": len(summary[result]) for result in RESULTS}
     silent = [{"name": host, "result": "not reported", "detail": ""} for host in summary["not_reported"]]
     return {
-        "rolling_reboot_operation": summary["operation"],
+        "rolling_reboot_operation": "" if complete else summary["operation"],
+        "rolling_reboot_ended_operation": summary["operation"] if complete else "",
         **counts,
         "rolling_reboot_failed_nodes": ",".join(summary["failed"]),
         **artifact_rules.results("rolling_reboot", [*nodes, *silent], _ORDER),

@@ -167,7 +167,8 @@ class _Failed:
                 operation=work.operation,
                 error=self._error,
                 done=turn.get("step") == "done",
-                untouched=turn.get("stage") == WAITING,
+                # A turn whose options are invalid has no stage: it did nothing.
+                untouched=turn.get("stage") == WAITING or not (turn.get("stage") or self._error),
                 switched_off=self._may_go_down(seen or {}) or not alive,
                 unseen=unseen,
             ),

@@ -35,13 +35,14 @@ def reboot_operation_info(context: Context, params: Params) -> Result:
     entries = [nodes[name] for name in sorted(nodes)]
     runs = runs_of(ledgers, operation)
     summary = summary_of(entries, [], operation=operation, check_mode=False)
+    why = why_not(operation, runs, entries) if operation else ""
     return {
         "changed": False,
         "operation": operation,
         "runs": runs or [],
         "nodes": entries,
         "summary": summary,
-        "stats": stats_of(summary, entries),
+        "stats": stats_of(summary, entries, complete=not why),
         "lines": [line_of(entry) for entry in entries],
-        "why": why_not(operation, runs, entries) if operation else "",
+        "why": why,
     }

@@ -41,17 +41,18 @@ def reboot_report(context: Context, params: Params) -> Result:
     silent = [host["host"] for host in hosts if host["host"] not in entries]
     nodes = list(entries.values())
     summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
+    complete = not (summary["failed"] or summary["stopped"] or summary["postponed"] or silent)
     lost = {} if context.check_mode else _count(context, uncounted, operation, run)
     return {
         "changed": False,
         "nodes": nodes,
         "summary": summary,
         "api": traffic_of(params["traffic"], *params["traffic"]),
-        "stats": stats_of(summary, nodes),
+        "stats": stats_of(summary, nodes, complete=complete),
         "headline": headline_of(summary),
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),
-        "complete": not (summary["failed"] or summary["stopped"] or summary["postponed"] or silent),
+        "complete": complete,
         "operation": operation,
         "run": run,
         "group": group,

@@ -98,7 +98,9 @@ def test_the_statistics_of_a_run():
 
     stats = end_rules.stats_of(summary, nodes)
 
-    assert stats["rolling_reboot_operation"] == "kernel"
+    assert (stats["rolling_reboot_operation"], stats["rolling_reboot_ended_operation"]) == ("kernel", "")
+    ended = end_rules.stats_of(summary, nodes, complete=True)
+    assert (ended["rolling_reboot_operation"], ended["rolling_reboot_ended_operation"]) == ("", "kernel")
     assert (stats["rolling_reboot_rebooted"], stats["rolling_reboot_failed"], stats["rolling_reboot_lost"]) == (1, 2, 0)
     assert stats["rolling_reboot_failed_nodes"] == "b,c"
     # What someone has to look at comes first.

@@ -378,3 +378,13 @@ def test_the_silences_end_if_the_end_fails(cluster, monkeypatch):
 def test_a_failure_is_notified_of(cluster, phases, files):
     known = {**settings(), "notify": "slack.yml", "notify_phases": phases, "after_tasks": "after.yml"}
     assert finish(cluster, failed=BROKEN, settings=known)["files"] == {"after": files}
+
+
+def test_a_turn_whose_options_are_invalid_counts_no_failure(cluster):
+    cluster.node()
+    cluster.ledger(ledger=Ledger())
+    found = finish(
+        cluster, failed={"msg": "missing required arguments: selector found in pods"}, stage=None, steps=None
+    )
+    assert found["result"]["result"] == "stopped"
+    assert cluster.ledger().failed("kernel") == 0
