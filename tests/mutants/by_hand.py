@@ -303,6 +303,13 @@ MUTANTS = [
         Code("others_words", 'item["type"] in _EXCLUSIVE and not item["ours"]', "False"),
         "tests/unit/budget/test_lifecycle_rules.py::TestOthers::test_says_who_maintains_a_node",
     ),
+    Mutant(
+        "host-of-another-node",
+        2,
+        "A node names the host of another node, and that one is rebooted although it is held.",
+        Code("host_of", "by_provider and not by_machine", "False"),
+        "tests/unit/fencing/test_find_host.py::test_a_provider_id_that_names_the_host_of_another_node_is_refused",
+    ),
     # -- 3: cordons
     Mutant(
         "cleanup-uncordons-another-run-s-node",
@@ -346,6 +353,13 @@ MUTANTS = [
         "A node whose drain failed stays cordoned although it is healthy.",
         Code("_Failed.run", "found['uncordon'] and self._put_back()", "False"),
         "tests/unit/reboot/test_finish.py::test_a_healthy_node_is_given_back_after_a_failure",
+    ),
+    Mutant(
+        "doctor-uncordons-a-failed-over-node",
+        3,
+        "The doctor uncordons a node whose machine a failover may still switch off.",
+        Code("_left_alone", "_is_failed_over(node)", "False"),
+        "tests/unit/doctor/test_rules.py::test_a_failed_over_node_is_left_to_its_recovery",
     ),
     # -- 4: drain
     Mutant(
@@ -410,6 +424,13 @@ MUTANTS = [
         "Each pod may be deleted, not only those of delete_selector.",
         Code("Drain._is_deletable", "entry.pod.uid in self.deletable", "bool(self.deletable)"),
         "tests/unit/drain/test_state_rules.py::TestDeletion::test_another_pod_is_not",
+    ),
+    Mutant(
+        "drain-deletes-what-a-webhook-keeps",
+        4,
+        "A pod that a webhook refuses to evict is deleted after a while, as if a budget refused it.",
+        Code("_refusal", "trouble or _BY_BUDGET in causes", "trouble or error.status == 429"),
+        "tests/unit/drain/test_send.py::test_a_pod_that_a_webhook_keeps_is_not_deleted",
     ),
     # -- 5: the failure budget
     Mutant(
@@ -1018,6 +1039,13 @@ MUTANTS = [
         "The silences of other runs and people are ended.",
         Code("own", 'silence.get("createdBy") == creator_of(run)', "True"),
         "tests/unit/reboot/test_silence_rules.py::test_only_its_own",
+    ),
+    Mutant(
+        "labels-that-a-kubelet-must-not-change",
+        8,
+        "A record that a kubelet has made up changes a label that NodeRestriction keeps from it.",
+        Code("record_of", "not _is_restricted(key)", "True"),
+        "tests/unit/nodes/test_opt_outs.py::TestMarks::test_a_record_that_a_node_has_made_up_sets_nothing",
     ),
     # -- 9: what people enter and see
     Mutant(

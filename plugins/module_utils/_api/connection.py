@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import tempfile
 import threading
 import traceback
@@ -33,6 +34,13 @@ _INSTALL = (
     f"Install it there, for example with pip install 'kubernetes>={_OLDEST},<38', or use an execution environment "
     "that has it."
 )
+# If a connection breaks without a sign, its watch would wait for minutes. client-go probes its connections, too.
+_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 3}
+_KEEP_ALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    # Not each operating system has these options.
+    *((socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _PROBES.items() if hasattr(socket, name)),
+]
 # The library remembers the files that it writes in one place for the whole process.
 _LOADING = threading.Lock()
 _DIRECT = (("username", "password"), ("api_key",), ("client_cert", "client_key"))
@@ -84,7 +92,9 @@ def connect(options: Mapping[str, Any]) -> Any:
                 _load(given, configuration, folder)
             _override(given, configuration)
             client = ApiClient(configuration=configuration)
-            _keep_in_memory(client.rest_client.pool_manager.connection_pool_kw, folder)
+            pool = client.rest_client.pool_manager.connection_pool_kw
+            _keep_in_memory(pool, folder)
+            pool["socket_options"] = [*urllib3.connection.HTTPConnection.default_socket_options, *_KEEP_ALIVE]
         finally:
             files.clear()
             files.update(remembered)

@@ -52,6 +52,8 @@ _PARALLEL = 16
 _NAMESPACES = 8
 _LOOK_AGAIN = 10.0
 _SHOW_EVERY = 1.0
+# The cause of each 429 that a budget answers. A webhook may answer 429, too, for example while it moves a virtual
+# machine. Source: pkg/registry/core/pod/storage/eviction.go of Kubernetes.
 _BY_BUDGET = "DisruptionBudget"
 # The API server's messages for refusals because of a budget that do not have status 429.
 _BUDGET_TROUBLE = ("more than one poddisruptionbudget", "disruptions allowed is negative", "disruptedpods map too big")
@@ -237,12 +239,24 @@ class _DrainRun:
             for follower in self._followers:
                 follower.stop()
             self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._volumes:
-            self._tell(waits(self._name, "drain", f"{len(self._volumes)} volumes to be detached"))
-        left = wait_until_detached(self._cluster, self._name, self._volumes, self._deadline)
+        left = self._wait_for_volumes()
         if left:
             raise self._volumes_left(left)
         return self._outcome()
+
+    def _wait_for_volumes(self) -> dict[str, str]:
+        """Wait until the volumes are detached; the VolumeAttachments that are left at the deadline.
+
+        A pod that has come back meanwhile, or that the selector leaves on the node, keeps its volumes attached.
+        """
+        while self._volumes:
+            self._volumes -= persistent_volumes(self._cluster, pods_on(self._cluster, self._name), [])
+            self._tell(waits(self._name, "drain", f"{len(self._volumes)} volumes to be detached"))
+            look = Deadline(min(_LOOK_AGAIN, self._deadline.left))
+            left = wait_until_detached(self._cluster, self._name, self._volumes, look)
+            if not left or self._deadline.passed:
+                return left
+        return {}
 
     def rehearse(self, budgets: list[Budget]) -> Result:
         """Find out what would happen: send every eviction as a server-side dry run."""
@@ -336,6 +350,7 @@ class _DrainRun:
             self._follow_budgets({entry.pod.namespace for entry in self.state.entries.values()})
             now = time.monotonic()
             if self._deadline.passed:
+                self._look_once_more(now)
                 if not self.state.entries:
                     return
                 raise self._timed_out()
@@ -350,6 +365,12 @@ class _DrainRun:
             self._warn_of_pods_that_never_go()
             self._show(now)
             self._take_events(block=not self.state.done)
+
+    def _look_once_more(self, now: float) -> None:
+        """Look at the pods before the drain fails. A watch whose connection broke without a sign shows no news."""
+        with suppress(HoldfastError):
+            pods = pods_on(self._cluster, self._name, self._params.get("pod_selector"))
+            self.state.saw_all(pods, now)
 
     def _note_deletion(self, pod: Pod) -> bool:
         """Whether the pod is deleted despite its budget. Say and record so before the first request."""
@@ -488,7 +509,7 @@ def _refusal(pod: Pod, error: ApiFailure) -> Event:
     now = time.monotonic()
     causes = {cause.get("reason") for cause in error.causes}
     trouble = any(words in error.body_message.lower() for words in _BUDGET_TROUBLE)
-    by_budget = trouble or (error.status == 429 and (_BY_BUDGET in causes or error.retry_after is None))
+    by_budget = trouble or _BY_BUDGET in causes
     message = cut("; ".join(cause.get("message", "") for cause in error.causes) or error.body_message, 1000)
     if error.status == 409 and _OTHER_UID.search(error.body_message):
         # Another pod has this name now; the pod to evict is gone.
@@ -496,9 +517,8 @@ def _refusal(pod: Pod, error: ApiFailure) -> Event:
     if error.status == 403 and "NamespaceTerminating" in causes:
         return lambda state: state.refused(pod.uid, now, message, retry_after=ASK_LATER, by_budget=False)
     passing = by_budget or error.status in (409, 429) or error.status >= 500
-    return lambda state: state.refused(
-        pod.uid, now, message, retry_after=error.retry_after, by_budget=by_budget, final=not passing
-    )
+    pause = error.retry_after or (ASK_LATER if error.status == 429 and not by_budget else None)
+    return lambda state: state.refused(pod.uid, now, message, retry_after=pause, by_budget=by_budget, final=not passing)
 
 
 ASK_LATER = 5.0

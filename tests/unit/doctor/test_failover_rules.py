@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta, timezone
 
+import pytest
+
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import failover_rules as failovers
@@ -133,6 +135,46 @@ def test_a_failover_that_was_interrupted():
     for result in ("", "failed"):
         todo = only(snapshot(node(ready=False, run=DEAD, phase="power_on", result=result)), "failover").todo
         assert ("recover -e failover_node=n" in todo, "kubernetes.failover" in todo) == (True, False)
+
+
+def test_a_failover_that_failed_says_why():
+    failed = node(ready=False, run=DEAD, result="failed")
+    record = json.loads(failed["metadata"]["annotations"]["holdfast.dev/failover"])
+    record["detail"] = "The BMC did not answer."
+    failed["metadata"]["annotations"]["holdfast.dev/failover"] = json.dumps(record)
+    found = only(snapshot(failed), "failover")
+    assert found.why == "failed, operation op: The BMC did not answer."
+    assert "failed. Start the playbook holdfast.kubernetes.failover again" in found.todo
+
+
+@pytest.mark.parametrize("result", ["", "failed", "moved"])
+def test_a_node_that_is_back_is_recovered_and_not_failed_over_again(result):
+    seen = snapshot(node(ready=True, tainted=True, evidence=True, run=DEAD, result=result))
+    advice = {item.todo for item in examine(seen) if item.todo}
+    (text,) = advice
+    assert "recover -e failover_node=n" in text
+    assert "kubernetes.failover" not in text
+
+
+def test_nothing_is_advised_while_a_live_run_works_on_the_node():
+    claim = {"run": LIVE, "operation": "op", "purpose": "failover", "since": SINCE}
+    worked_on = node(ready=True, tainted=True, evidence=True)
+    worked_on["metadata"]["annotations"]["holdfast.dev/claim"] = json.dumps(claim)
+    seen = snapshot(worked_on, hosts=[host(DEAD)])
+    for kind in ("taint", "key"):
+        found = only(seen, kind)
+        assert (found.todo, found.alive) == ("", True)
+
+
+def test_a_machine_that_may_be_off_is_named_although_its_node_is_gone():
+    entry = {"operation": "op", "result": "moved", "started": SINCE, "ended": SINCE, "fence": "redfish"}
+    found = only(snapshot(failovers_={"gone": entry}), "failover")
+    assert (found.node, found.operation, found.todo) == ("gone", "op", "")
+    assert "fenced by redfish" in found.why
+    assert "may be off" in found.why
+    # The key of metal3 is a finding of its own.
+    assert kinds(snapshot(failovers_={"gone": {**entry, "key": "k"}})) == []
+    assert kinds(snapshot(failovers_={"gone": entry}, names=None)) == [], "not all nodes were looked at"
 
 
 def test_an_invalid_record():

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.doctor import _warn_of_unknown
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.failover_rules import KINDS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import ORDER, abandoned, examine
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Finding, Scope, Snapshot
@@ -377,6 +379,25 @@ def test_operations(entry, gone):
     assert found.run in entry.get("runs", []) or (found.run, found.holder) == ("", "")
 
 
+@pytest.mark.parametrize("how", ["record", "taint"])
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_failed_over_node_is_left_to_its_recovery(how, ready):
+    """A metal3 that is late may still switch it off, and its recovery undoes the cordon of the failover."""
+    failed_over = node("n", cordon(), opt_outs(DEAD), claim(DEAD), record(DEAD), ready=ready)
+    if how == "record":
+        failed_over["metadata"]["annotations"]["holdfast.dev/failover"] = "{}"
+    else:
+        failed_over["spec"] = {"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]}
+    seen = snapshot(failed_over, groups={"g": ledger(slot(DEAD))})
+
+    assert stale(seen) == set()
+    assert "failed over" in only(seen, "cordon").why
+    assert not any("Bring it back" in item.todo for item in examine(seen))
+    # A person may release the slot, but the node stays cordoned.
+    assert "slot n" in stale(seen, release={"n"})
+    assert "cordon n" not in stale(seen, release={"n"})
+
+
 def test_an_operation_is_that_of_the_run_that_was_alive_last():
     runs = [run("dead-a", 9 * DEAD_AFTER), run("dead-b", 7 * DEAD_AFTER), run("dead-c", 8 * DEAD_AFTER)]
     entry = {"id": "kernel", "failures": {}, "runs": ["dead-a", "dead-b", "dead-c", "without a Lease"]}
@@ -533,3 +554,18 @@ def test_what_is_said_of_a_failed_slot():
     found = only(snapshot(node(), groups={"g": ledger(slot(DEAD, state="failed"))}), "slot")
     assert found.why == "failed (it was slow), group g, operation kernel; stays because its node has failed"
     assert "n" in found.todo
+
+
+def test_names_that_no_node_has_are_warned_of():
+    warnings = []
+    seen = replace(snapshot(groups={"g": ledger(slot(DEAD, "gone"))}), names={"n"}, failovers={"off": {}})
+    _warn_of_unknown(Context({}, warn=warnings.append), {"n", "gone", "off"}, seen)
+    assert warnings == []
+    _warn_of_unknown(Context({}, warn=warnings.append), {"n", "worker3"}, seen)
+    assert "There is no Node worker3" in warnings[0]
+
+
+def test_the_command_for_conditions_without_a_run_names_the_owner_of_the_cordon():
+    todo = only(snapshot(node("n", conditions(""), cordon("storage"))), "conditions").todo
+    assert "to uncordon it, run:" in todo
+    assert "name=n owner=storage state=uncordoned" in todo

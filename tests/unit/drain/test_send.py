@@ -49,6 +49,55 @@ def test_only_a_pod_with_another_uid_counts_as_gone(message, gone):
     assert state.done is gone
 
 
+@pytest.mark.parametrize(("causes", "deleted"), [((), False), (({"reason": "DisruptionBudget"},), True)])
+def test_a_pod_that_a_webhook_keeps_is_not_deleted(causes, deleted):
+    pod = Pod("vms", "virt-launcher-db", "u1", controller="StatefulSet", controller_name="db")
+    state = Drain(Options(), 0.0, deletable=frozenset({"u1"}), delete_after=5.0)
+    state.saw_all([pod], 0.0)
+    state.next_evictions(0.0)
+
+    _refusal(pod, ApiFailure("no", status=429, reason="TooManyRequests", body_message="migrating", causes=causes))(
+        state
+    )
+
+    again = time.monotonic() + 60
+    assert state.next_evictions(again) == [pod]
+    assert (state.deletion("u1") is not None) is deleted
+    assert not state.gives_up(again)
+
+
+def test_before_it_fails_a_drain_looks_at_the_pods_once_more():
+    cluster = QuietCluster()
+    options = params(timeout=1)
+    context = Context(options)
+    context.cluster = cluster
+    work = _DrainRun(context, options, Deadline(0), Plan())
+    # The watch has not shown that the pod is gone.
+    work.state.saw_all([Pod("shop", "web", "u1")], 0.0)
+
+    work._loop()
+
+    assert work.state.entries == {}
+
+
+def test_a_volume_of_a_pod_that_came_back_is_not_waited_for():
+    cluster = QuietCluster()
+    pod = {"metadata": {"name": "db-0", "namespace": "shop", "uid": "u2"}, "spec": {"nodeName": "node-1"}}
+    pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    cluster._store("TEST", "/api/v1/namespaces/shop/pods/db-0", pod)
+    claim = {"metadata": {"name": "data", "namespace": "shop"}, "spec": {"volumeName": "pv-1"}}
+    cluster._store("TEST", "/api/v1/namespaces/shop/persistentvolumeclaims/data", claim)
+    source = {"nodeName": "node-1", "attacher": "d", "source": {"persistentVolumeName": "pv-1"}}
+    cluster._store(
+        "TEST", "/apis/storage.k8s.io/v1/volumeattachments/csi-x", {"metadata": {"name": "csi-x"}, "spec": source}
+    )
+    context = Context(params())
+    context.cluster = cluster
+
+    assert _DrainRun(context, params(), Deadline(0), Plan(), volumes={"pv-1"})._wait_for_volumes() == {}
+    assert _DrainRun(context, params(), Deadline(0), Plan(), volumes={"pv-2"})._wait_for_volumes() == {}
+
+
 def test_an_unexpected_error_of_an_eviction_ends_the_drain(monkeypatch):
     context = Context(params())
     context.cluster = QuietCluster()
