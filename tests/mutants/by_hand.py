@@ -304,7 +304,7 @@ MUTANTS = [
         "tests/unit/budget/test_lifecycle_rules.py::TestOthers::test_says_who_maintains_a_node",
     ),
     Mutant(
-        "host-of-another-node",
+        "provider-id-of-another-host",
         2,
         "A node names the host of another node, and that one is rebooted although it is held.",
         Code("host_of", "by_provider and not by_machine", "False"),
@@ -761,6 +761,14 @@ MUTANTS = [
         "A control-plane node is rebooted although etcd's pods are gone.",
         Code("_Admission._await_quorum", "not etcd.kept", "etcd.kept is False"),
         "tests/unit/reboot/test_admit.py::test_the_quorum_has_to_be_known_when_the_turn_comes",
+    ),
+    Mutant(
+        "waiting-run-hides-a-reboot",
+        6,
+        "A run that waits for its turn writes over the record of a reboot that nobody claims, and reboots it again.",
+        Code("_not_ours_to_write", "(claim is None and is_midway(record))", "False"),
+        "tests/unit/budget/test_node_operation.py::"
+        "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
     # -- 7: evidence and the taint
     Mutant(

@@ -21,7 +21,7 @@ from .._api.watch import retry_conflicts
 from . import claim_rules
 from .lifecycle import Report, write_marks
 from .lifecycle_rules import Work, others_work_on_it
-from .node_operation_rules import Phase, advance, change_of, with_deletions
+from .node_operation_rules import Phase, advance, change_of, is_midway, with_deletions
 
 
 def node_operation(context: Context, params: Params) -> Result:
@@ -108,12 +108,17 @@ def _write(cluster: Cluster, params: Params, report: Report | None) -> tuple[Obj
 
 
 def _not_ours_to_write(record: dict[str, Any] | None, claim: claim_rules.Claim | None, params: Params) -> bool:
-    """Whether another run works on the node, or has rebooted it, while this run still waits for its turn."""
+    """Whether another run works on the node, or has rebooted it, while this run still waits for its turn.
+
+    The claim may be gone in the middle of a reboot. Without its record, the node would be rebooted again.
+    """
     if params["claimed"] or params.get("result"):
         return False
     if claim is not None and claim.run != params.get("run"):
         return True
-    return bool(record and record.get("id") == params["operation"] and record.get("result") == "rebooted")
+    if record is None or record.get("id") != params["operation"]:
+        return False
+    return record.get("result") == "rebooted" or (claim is None and is_midway(record))
 
 
 def _claimant(params: Params) -> str:

@@ -57,6 +57,11 @@ def reboot_began(record: Mapping[str, Any] | None, operation: str) -> bool:
     return record is not None and record.get("id") == operation and record.get("phase") == "reboot"
 
 
+def is_midway(record: Mapping[str, Any]) -> bool:
+    """Whether a run has told the node to reboot, or was about to, and did not finish its work on it."""
+    return not record.get("result") and record.get("phase") not in (*_BEFORE_THE_REBOOT, "", None)
+
+
 def boot_to_end(node: Object, operation: str) -> str:
     """The boot ID that the node had when a run of the operation began its reboot; empty if no run did."""
     record = node_rules.record(node, OPERATION) or {}

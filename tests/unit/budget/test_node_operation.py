@@ -356,3 +356,53 @@ class TestVolumes:
         seen = node()
         seen["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps({"id": self.KERNEL, "volumes": broken})
         assert volumes_before(seen, self.KERNEL) == volumes_before(seen, "") == set()
+
+
+class Stored:
+    """A cluster with one Node."""
+
+    dry_run = False
+
+    def __init__(self, record, claim=None):
+        marks = {"holdfast.dev/operation": record, "holdfast.dev/claim": claim}
+        self.node = node("boot-2")
+        self.node["metadata"]["resourceVersion"] = "1"
+        self.node["metadata"]["annotations"] = {key: json.dumps(mark) for key, mark in marks.items() if mark}
+        self.writes = []
+
+    def find(self, _path):
+        return self.node
+
+    def now(self):
+        return START
+
+    def merge(self, _path, body, **_more):
+        self.writes.append(body)
+        return self.node
+
+
+WORK = [(0, step("slot")), (1, step("cordon")), (2, step("drain")), (3, step("reboot")), (4, step("ready"))]
+
+
+@pytest.mark.parametrize("phase", ["hold", "slot"])
+@pytest.mark.parametrize(("steps", "stays"), [(1, False), (2, False), (3, False), (4, True), (5, True)])
+def test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims(steps, stays, phase):
+    """A run took the claim of a silent run over and returned it. A third one, which waits, must not hide the reboot."""
+    cluster = Stored(through(*WORK[:steps]))
+    context = Context({})
+    context.cluster = cluster
+
+    node_operation(context, {"name": "node-1", "claimed": False, **step(phase, run="other")})
+
+    assert (cluster.writes == []) is stays
+
+
+def test_a_run_that_returns_the_node_itself_records_that_it_waits():
+    claim = {"run": "other", "operation": "kernel", "purpose": "rolling_reboot", "since": at(0)}
+    cluster = Stored(through(*WORK[:4]), claim)
+    context = Context({})
+    context.cluster = cluster
+
+    node_operation(context, {"name": "node-1", "claimed": False, **step("hold", run="other")})
+
+    assert cluster.writes
