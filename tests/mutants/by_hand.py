@@ -1060,7 +1060,7 @@ MUTANTS = [
         "address-that-is-an-option",
         9,
         "The text that a kubelet reports as its address becomes an option of ssh on the controller.",
-        Code("address", "_ADDRESS.fullmatch(str(item['address']))", "item['address']"),
+        Code("address", "_ADDRESS.fullmatch(text)", "text"),
         "tests/unit/inventory/test_rules.py::TestAddress::test_what_is_no_address_is_left_out",
     ),
     Mutant(
