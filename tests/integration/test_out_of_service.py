@@ -60,10 +60,11 @@ class Down:
 
     def die(self):
         self.power(on=False)
-        with contextlib.suppress(NotFound):
-            # Otherwise it would have to be silent for a while.
-            self.world.cluster.delete(paths.one(LEASES, self.name))
         self.world.set_condition(self.name, "Ready", "Unknown", "NodeStatusUnknown")
+        # With a Lease, it would have to be silent for a while. This comes last: kwok may renew it once more until it
+        # sees the label.
+        with contextlib.suppress(NotFound):
+            self.world.cluster.delete(paths.one(LEASES, self.name))
 
     def report_boot(self, boot_id):
         self.world.cluster.merge(f"{paths.node(self.name)}/status", {"status": {"nodeInfo": {"bootID": boot_id}}})
@@ -80,6 +81,12 @@ class Down:
 
     def put(self, evidence=None, **options):
         return self.run(evidence=evidence or attested(), **options)
+
+    def proven(self, **options):
+        """The evidence that is recorded."""
+        done = self.put(**options)
+        assert not done.get("failed"), done["msg"]
+        return done["evidence"]
 
     @property
     def taint(self):
@@ -361,15 +368,14 @@ def test_held(down):
     hold = {"node": down.name, "namespace": down.world.namespace, "holder": "db", "wait": False}
     down.world.run(lease_hold, **hold)
     refused(down, None, "held")
-    done = down.put(override_holds=True)
-    assert done["evidence"]["overridden_holds"] == [f"{down.world.namespace}/db"]
+    assert down.proven(override_holds=True)["overridden_holds"] == [f"{down.world.namespace}/db"]
 
 
 def test_claimed(down):
     down.world.run(node_claim, name=down.name, run="theirs", operation="o")
     refused(down, None, "claimed")
     refused(down, None, "claim_lost", run="mine")
-    assert down.put(run="theirs")["evidence"]["run"] == "theirs"
+    assert down.proven(run="theirs")["run"] == "theirs"
 
 
 def test_in_a_live_slot(up):
