@@ -26,6 +26,10 @@ if not IMPORT_ERROR:
 _LONGEST = 240
 # Seconds. A watch that ends sooner, and without any change, proves nothing.
 _SHORT = 1.0
+# Seconds. An API server that has just started may deny what it allowed before, until its authorizer has read the roles.
+# Source: issue 101422 of Kubernetes.
+_MAY_DENY = 60.0
+_DENIED = (401, 403)
 # A compare-and-swap gets at least this many attempts, however long each one takes.
 _ATTEMPTS = 3
 # Seconds. The last one bounds how late a change is seen behind a proxy that ends each watch at once.
@@ -105,6 +109,9 @@ class Follower:
         self._failures = 0
         # When the server answered the last watch.
         self._opened = float("inf")
+        # Whether it has allowed both list and watch, and since when it denies them.
+        self._allowed = False
+        self._denied_since: float | None = None
 
     def stop(self) -> None:
         """Stop from another thread; unblocks a read that waits."""
@@ -122,7 +129,7 @@ class Follower:
                 yield Listed(items)
                 yield from self._changes(version)
             except (Unreachable, ApiFailure) as error:
-                if isinstance(error, ApiFailure) and not passing(error.status) and error.status != 410:
+                if isinstance(error, ApiFailure) and not self._may_pass(error.status):
                     raise
                 if self._deadline.passed and not listed:
                     raise
@@ -133,6 +140,12 @@ class Follower:
     @property
     def _over(self) -> bool:
         return self._stopped or self._deadline.passed
+
+    def _may_pass(self, status: int) -> bool:
+        if status not in _DENIED or not self._allowed:
+            return passing(status) or status == 410
+        self._denied_since = self._denied_since or time.monotonic()
+        return time.monotonic() - self._denied_since < _MAY_DENY
 
     def _pause(self) -> None:
         time.sleep(min(_PAUSES[min(self._failures, len(_PAUSES) - 1)], self._deadline.left))
@@ -191,6 +204,7 @@ class Follower:
             # stop() came while the watch was being opened, when there was nothing to close yet.
             stream.stop()
         self._opened = time.monotonic()
+        self._allowed, self._denied_since = True, None
         return stream
 
 

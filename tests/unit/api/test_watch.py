@@ -270,6 +270,23 @@ def test_trouble_that_stays_is_reported(api, cluster, kind, code, error):
         follow(cluster, 2)
 
 
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_server_that_has_just_started_may_deny_what_it_allowed(api, cluster, code):
+    api.lists = [[], (code, {}), (code, {}), [thing("b", 12)]]
+    api.watches = [[event("ADDED", thing("a", 11)), event("ERROR", status(410))], (code, {}), ["stay"]]
+
+    assert follow(cluster, 3) == [[], ("ADDED", "a"), ["b"]]
+
+
+def test_a_right_that_is_taken_away_is_reported(api, cluster, monkeypatch):
+    monkeypatch.setattr(watching, "_MAY_DENY", 0.5)
+    api.lists = [[], (403, {})]
+    api.watches = [[event("ADDED", thing("a", 11)), event("ERROR", status(410))]]
+
+    with pytest.raises(ApiFailure):
+        follow(cluster, 3)
+
+
 def test_server_that_is_away_for_a_while(api, pauses):
     address = api.server_address
     api.watches = [[event("ADDED", thing("b", 11)), "cut"], ["stay"]]
