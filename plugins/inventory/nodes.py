@@ -141,11 +141,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.inventory.add_group(self._group(rules.ALL))
         for name in rules.STATES:
             self._add_group(rules.state(name))
-        shared = rules.shared_addresses(found)
-        if shared:
+        shared, types = rules.shared_addresses(found), self.get_option("address_types")
+        lost = {text for facts in found if (text := rules.address(facts, types)) != rules.address(facts, types, shared)}
+        if lost:
             self.display.warning(
-                f"Several nodes report the same address, so no host is reached by it: {some(sorted(shared))}. If that "
-                "is no mistake, give these hosts their ansible_host yourself, or another type in address_types."
+                f"Several nodes report the same address, so no host is reached by it: {some(sorted(map(str, lost)))}. "
+                "If that is no mistake, set ansible_host in compose, or give another type in address_types."
             )
         for facts in found:
             self._add(facts, shared)

@@ -44,7 +44,8 @@ def report(tmp_path):
 
     def run(hosts, written=tmp_path / "report.json", *arguments, connects=False):
         (tmp_path / "play.yml").write_text(yaml.safe_dump([*([connect] if connects else []), *plays[first:]]))
-        (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": {"hosts": hosts}}))
+        group = hosts if "children" in hosts else {"hosts": hosts}
+        (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": group}))
         env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
         env |= {
@@ -100,6 +101,18 @@ def test_a_run_that_loses_all_hosts_is_reported(report):
 
     assert (code, output.count("UNREACHABLE!")) == (4, 2)
     assert written["summary"]["rebooted"] == ["node-1", "node-2"]
+
+
+@pytest.mark.parametrize("pattern", ["!node-2", "nodes:!node-2", ["nodes", "&first"], "node-1,", "&first"])
+def test_a_pattern_selects_the_same_hosts_with_localhost(report, tmp_path, pattern):
+    nowhere = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_connection": "ssh"}
+    hosts = {name: {**of(name, "rebooted", operation=""), **nowhere} for name in ("node-1", "node-2")}
+    hosts = {"hosts": hosts, "children": {"first": {"hosts": {"node-1": {}}}}}
+    extra = json.dumps({"rolling_reboot_hosts": pattern})
+    code, written, output = report(hosts, tmp_path / "report.json", "-e", extra, connects=True)
+
+    assert (code, output.count("UNREACHABLE!")) == (4, 1), output
+    assert written["summary"]["rebooted"] == ["node-1"]
 
 
 def test_several_hosts_in_a_limit_are_reported_and_none_fails(report, tmp_path):

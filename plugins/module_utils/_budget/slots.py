@@ -365,7 +365,9 @@ def claimant_of(node: Object | None) -> Claimant | None:
     A node can write its claim. A slot of a run without a name counts as in use for ever, and the ledger is one object.
     """
     claim = claim_of(node) if node else None
-    if claim is None or claim.purpose != PURPOSE or not 0 < len(claim.run) <= _LONGEST >= len(claim.operation):
+    if claim is None or claim.purpose != PURPOSE or not claim.run:
+        return None
+    if max(len(claim.run), len(claim.operation)) > _LONGEST:
         return None
     return Claimant(claim.run, claim.operation)
 

@@ -106,7 +106,7 @@ def _warn_of_unknown(context: Context, names: Collection[str], snapshot: Snapsho
     slots = {name for ledger in snapshot.ledgers.values() for name in ledger.slots}
     unknown = set(names) - set(snapshot.names or ()) - slots - set(snapshot.failovers)
     if unknown:
-        context.warn(f"There is no Node {some(unknown)}, and no slot or failover of that name. Check the spelling.")
+        context.warn(f"No Node, slot or failover has these names: {some(sorted(unknown))}. Check the spelling.")
 
 
 class _Clearing:

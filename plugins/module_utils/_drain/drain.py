@@ -249,14 +249,16 @@ class _DrainRun:
 
         A pod that has come back meanwhile, or that the selector leaves on the node, keeps its volumes attached.
         """
-        while self._volumes:
-            self._volumes -= persistent_volumes(self._cluster, pods_on(self._cluster, self._name), [])
-            self._tell(waits(self._name, "drain", f"{len(self._volumes)} volumes to be detached"))
-            look = Deadline(min(_LOOK_AGAIN, self._deadline.left))
-            left = wait_until_detached(self._cluster, self._name, self._volumes, look)
-            if not left or self._deadline.passed:
-                return left
-        return {}
+        if not self._volumes:
+            return {}
+        self._volumes -= self._volumes_in_use()
+        self._tell(waits(self._name, "drain", f"{len(self._volumes)} volumes to be detached"))
+        left = wait_until_detached(self._cluster, self._name, self._volumes, self._deadline)
+        in_use = self._volumes_in_use() if left else set()
+        return {name: volume for name, volume in left.items() if volume not in in_use}
+
+    def _volumes_in_use(self) -> set[str]:
+        return persistent_volumes(self._cluster, pods_on(self._cluster, self._name), [])
 
     def rehearse(self, budgets: list[Budget]) -> Result:
         """Find out what would happen: send every eviction as a server-side dry run."""

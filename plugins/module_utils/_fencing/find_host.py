@@ -145,7 +145,7 @@ def host_of(management: Cluster, node: Object, namespace: str = "") -> Object:
         )
     found = by_machine or by_provider
     if by_provider and not by_machine:
-        _check_machine_of(management, by_provider, name)
+        _check_machine_of(management, by_provider, node)
     if found is None:
         raise NotFound(
             f"The BareMetalHost of node {name} can't be found: {why_no_machine}, and {why_no_provider}. Name the host, "
@@ -159,13 +159,15 @@ def host_of(management: Cluster, node: Object, namespace: str = "") -> Object:
     return found
 
 
-def _check_machine_of(management: Cluster, host: Object, name: str) -> None:
-    """Check that the Machine of the host names no other Node. A kubelet can write an empty provider ID of its Node."""
-    other, _machine = claimed_by(management, host)
-    if other not in ("", name):
+def _check_machine_of(management: Cluster, host: Object, node: Object) -> None:
+    """Check that the Machine of the host is no other Node's. A kubelet can write an empty provider ID of its Node."""
+    other, machine = claimed_by(management, host)
+    if machine and machine_rules.relation(node, machine) == machine_rules.FOREIGN:
+        name = node_rules.name(node)
         raise Refused(
-            f"Node {name} is BareMetalHost {rules.full_name(host)} by its provider ID, but the host is node {other} by "
-            "its Machine. Correct the wrong one.",
+            f"Node {name} is BareMetalHost {rules.full_name(host)} by its provider ID, but the host is node "
+            f"{other or '-'} of Cluster {cluster_of(machine)} by its Machine {_full_name(machine)}. Correct the wrong "
+            "one.",
             node=name,
             host=rules.full_name(host),
         )

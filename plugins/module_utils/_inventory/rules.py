@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 # An IP address or a DNS name. A kubelet writes the addresses of its Node, and the API server accepts any text.
 # ssh reads text that begins with a hyphen as an option, and an option of ssh can start a command on the controller.
 _ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9:._-]*")
+_NUMBER = re.compile(r"\d+|0x[0-9a-f]*")
 
 
 def facts(node: Object) -> dict[str, Any]:
@@ -76,15 +78,33 @@ def shared_addresses(nodes: Iterable[Mapping[str, Any]]) -> set[str]:
 
     The work on its node would be done on the other one then, so such an address is nobody's.
     """
-    counted = Counter(text for found in nodes for text in {str(item["address"]) for item in found["addresses"]})
+    counted = Counter(
+        text for found in nodes for text in {_spelled(item["address"]) for item in found["addresses"]} if text
+    )
     return {text for text, count in counted.items() if count > 1}
+
+
+def _spelled(address: Any) -> str:
+    """The one spelling of an IP address or a DNS name; empty for anything else.
+
+    ssh reads 10.1, 0x0a000001 and 167772161 as 10.0.0.1. The last part of a DNS name is no number.
+    """
+    text = str(address)
+    if not _ADDRESS.fullmatch(text):
+        return ""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        name = text.lower().rstrip(".")
+        return "" if ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) else name
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 def address(found: Mapping[str, Any], types: Iterable[str], shared: Collection[str] = ()) -> str | None:
     """The first IP address or DNS name of the first of these types that only this node has; ``None`` without one."""
     for wanted in types:
         for text in (str(item["address"]) for item in found["addresses"] if item["type"] == wanted):
-            if _ADDRESS.fullmatch(text) and text not in shared:
+            if _spelled(text) not in ("", *shared):
                 return text
     return None
 

@@ -145,8 +145,8 @@ def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:
             raise InvalidInput(f"{what} must not have {key}: this collection sets and removes it itself.")
         if what.endswith("labels") and _is_restricted(key):
             raise InvalidInput(
-                f"{what} must not have {key}: a kubelet must not change it, but can write the record of its earlier "
-                "value."
+                f"{what} must not have {key}: it is in a domain of Kubernetes, and a kubelet can write the record of "
+                "its earlier value."
             )
         if isinstance(value, (dict, list)):
             raise InvalidInput(f"{what} must have a text as the value of {key}.")

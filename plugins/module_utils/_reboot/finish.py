@@ -167,8 +167,9 @@ class _Failed:
                 operation=work.operation,
                 error=self._error,
                 done=turn.get("step") == "done",
-                # A turn whose options are invalid has no stage: it did nothing.
-                untouched=turn.get("stage") == WAITING or not (turn.get("stage") or self._error),
+                # A turn whose options are invalid has no stage, and this run no claim: it did nothing.
+                untouched=turn.get("stage") == WAITING
+                or not (turn.get("stage") or self._error or self._has_claim(seen)),
                 switched_off=self._may_go_down(seen or {}) or not alive,
                 unseen=unseen,
             ),
@@ -207,6 +208,10 @@ class _Failed:
             ),
             "uncounted": uncounted,
         }
+
+    def _has_claim(self, seen: Mapping[str, Any] | None) -> bool:
+        claim = (seen or {}).get("claim") or {}
+        return claim.get("run") == self._work.run
 
     def _may_go_down(self, seen: Mapping[str, Any]) -> bool:
         return may_go_down(

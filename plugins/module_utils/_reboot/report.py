@@ -48,7 +48,8 @@ def reboot_report(context: Context, params: Params) -> Result:
         "nodes": nodes,
         "summary": summary,
         "api": traffic_of(params["traffic"], *params["traffic"]),
-        "stats": stats_of(summary, nodes, complete=complete),
+        # Another run still works on a lost node.
+        "stats": stats_of(summary, nodes, complete=complete and not summary["lost"]),
         "headline": headline_of(summary),
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),

@@ -562,7 +562,7 @@ def test_names_that_no_node_has_are_warned_of():
     _warn_of_unknown(Context({}, warn=warnings.append), {"n", "gone", "off"}, seen)
     assert warnings == []
     _warn_of_unknown(Context({}, warn=warnings.append), {"n", "worker3"}, seen)
-    assert "There is no Node worker3" in warnings[0]
+    assert "these names: worker3" in warnings[0]
 
 
 def test_the_command_for_conditions_without_a_run_names_the_owner_of_the_cordon():

@@ -49,16 +49,24 @@ def node(name):
 
 MACHINE = {
     "metadata": {"name": "machine-b", "namespace": "metal", "uid": "u-mb"},
-    "spec": {},
-    "status": {"nodeRef": {"name": "b"}},
+    "spec": {"clusterName": "c"},
+    "status": {"nodeRef": {"name": "b", "uid": "u-b"}},
 }
 
 
 def test_a_provider_id_that_names_the_host_of_another_node_is_refused():
-    with pytest.raises(Refused, match="metal/host-b by its provider ID, but the host is node b"):
+    with pytest.raises(
+        Refused, match="metal/host-b by its provider ID, but the host is node b of Cluster c by its Machine"
+    ):
         find_host.host_of(Management(MACHINE), node("a"))
     assert find_host.host_of(Management(MACHINE), node("b")) is HOST
 
 
 def test_without_a_machine_the_provider_id_counts():
     assert find_host.host_of(Management(None), node("a")) is HOST
+
+
+def test_a_node_of_the_same_name_in_another_cluster_is_another_node():
+    other = {**MACHINE, "status": {"nodeRef": {"name": "b", "uid": "u-elsewhere"}}}
+    with pytest.raises(Refused, match="of Cluster c"):
+        find_host.host_of(Management(other), node("b"))

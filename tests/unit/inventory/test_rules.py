@@ -127,6 +127,20 @@ class TestAddress:
         found = rules.variables(nodes[0], prefix="node_", host="n", types=["InternalIP"], shared=shared)
         assert "ansible_host" not in found
 
+    @pytest.mark.parametrize("text", ["10.2", "0x0a000002", "167772162", "::ffff:10.0.0.2", "10.0.0.0x2"])
+    def test_no_other_spelling_of_the_address_of_another_node_is_used(self, text):
+        nodes = [facts(addresses=[{"type": "InternalIP", "address": each}]) for each in ("10.0.0.2", text)]
+        shared = rules.shared_addresses(nodes)
+
+        assert rules.address(nodes[1], ["InternalIP"], shared) is None
+
+    @pytest.mark.parametrize(("one", "other"), [("fd00::1", "FD00:0::1"), ("Node.Example.org", "node.example.org.")])
+    def test_spellings_are_compared(self, one, other):
+        nodes = [facts(addresses=[{"type": "InternalIP", "address": each}]) for each in (one, other)]
+
+        assert rules.address(nodes[0], ["InternalIP"]) == one
+        assert [rules.address(node, ["InternalIP"], rules.shared_addresses(nodes)) for node in nodes] == [None, None]
+
     @pytest.mark.parametrize("text", ["10.0.0.1", "2001:db8::1", "::1", "node-1.rack_2.example.org"])
     def test_every_form_of_an_address(self, text):
         assert rules.address(facts(addresses=[{"type": "InternalIP", "address": text}]), ["InternalIP"]) == text

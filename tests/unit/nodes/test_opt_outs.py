@@ -600,7 +600,7 @@ class TestMarks:
         assert world.server.objects[OTHER_MACHINE] == theirs
 
     def test_a_label_that_kubelets_must_not_change_is_refused(self):
-        with pytest.raises(InvalidInput, match="a kubelet must not change it"):
+        with pytest.raises(InvalidInput, match="it is in a domain of Kubernetes"):
             World().run(labels={"node-restriction.kubernetes.io/tier": "x"})
 
     def test_a_label_of_the_kubelets_own_domain_is_set_and_removed(self):

@@ -388,3 +388,13 @@ def test_a_turn_whose_options_are_invalid_counts_no_failure(cluster):
     )
     assert found["result"]["result"] == "stopped"
     assert cluster.ledger().failed("kernel") == 0
+
+
+def test_a_turn_that_was_ended_while_it_had_the_claim_counts(cluster):
+    """A timeout of the task gives a result without a stage, too."""
+    cluster.ledger(ledger=slot())
+    at_work(cluster, "slot")
+    found = finish(cluster, failed={"msg": "Timed out after 600 seconds"}, stage=None, steps=None)
+    assert found["result"]["result"] == "failed"
+    assert cluster.ledger().failed("kernel") == 1
+    assert not cluster.cordoned()
