@@ -54,6 +54,9 @@ _OLD_STAGES = (
     ("DrainingSucceeded", "DrainingNode", "WaitingForVolumeDetach"),
     ("PreDrainDeleteHookSucceeded", "WaitingForPreDrainHook", "DrainingNode"),
 )
+# Cluster API does not drain a Machine with the first annotation, and does nothing with one that has the second.
+EXCLUDE_DRAIN = "machine.cluster.x-k8s.io/exclude-node-draining"
+_PAUSED = "cluster.x-k8s.io/paused"
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LONGEST = 63
 # The API server converts a key to lower case before it checks it, and these two become plain letters.
@@ -144,6 +147,15 @@ def change(annotations: Mapping[str, str], key: str, owner: str, *, present: boo
 
 def is_deleting(machine: Object) -> bool:
     return bool(machine["metadata"].get("deletionTimestamp"))
+
+
+def is_paused(machine: Object) -> bool:
+    """Return whether the Machine, or its Cluster, is paused. Cluster API shows a paused Cluster on its Machines."""
+    if _PAUSED in annotations_of(machine):
+        return True
+    status = machine.get("status") or {}
+    conditions = [*(status.get("conditions") or []), *((status.get("v1beta2") or {}).get("conditions") or [])]
+    return any((item.get("type"), item.get("status")) == ("Paused", "True") for item in conditions)
 
 
 def kept_while_deleting(machine: Object, key: str) -> bool:

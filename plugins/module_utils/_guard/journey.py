@@ -191,6 +191,7 @@ class _Journey:
             node=found["machine"]["node"] or "",
             state=found["node_state"],
             skipped=found["skipped"],
+            leaves_drain=found["leaves_drain"],
             done={} if repeat else {point: tuple(names) for point, names in record["done"].items()},
         )
         return replace(facts, work=work, again=True)

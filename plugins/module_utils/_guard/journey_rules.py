@@ -106,6 +106,7 @@ class Work:
         node: Name of the Machine's Node; empty if it has none.
         state: State of the Node at the last look.
         skipped: Whether Cluster API passed the pre-drain hook without waiting for it.
+        leaves_drain: Whether the drain is left to Cluster API, which may leave it out.
         done: The files that do not run again, by point.
         past: The acts that are done.
         begun: The act whose phase is recorded, after a check of the Node.
@@ -120,6 +121,7 @@ class Work:
     node: str = ""
     state: str = READY
     skipped: bool = False
+    leaves_drain: bool = False
     done: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     past: tuple[str, ...] = ()
     begun: str = ""
@@ -336,7 +338,7 @@ def _holders_again(facts: Facts) -> Step | None:
 
 def _drains(facts: Facts) -> Step | None:
     work = _work(facts)
-    if work.point != PRE_DRAIN or not facts.settings.drain or work.state not in _ALIVE:
+    if work.point != PRE_DRAIN or not facts.settings.drain or work.leaves_drain or work.state not in _ALIVE:
         return None
     return _once(facts, DRAIN, Step(DRAIN))
 

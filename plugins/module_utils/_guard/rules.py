@@ -50,6 +50,8 @@ _LABELS = {
     "KubeadmControlPlane": "cluster.x-k8s.io/control-plane-name",
 }
 _KEPT_FAILURES = 10
+# Seconds. No run follows one that never ends, so it tries by itself again.
+_RETRY = 600.0
 
 # The fields of a record.
 _TYPES: Mapping[str, type] = {
@@ -103,6 +105,15 @@ class Guard:
             return {}
         keys = [self.key(point) for point in POINTS if point in points]
         return {key: self.owner for key in keys if key not in node_rules.annotations_of(machine)}
+
+    def leaves_drain(self, machine: Object) -> bool:
+        """Return whether the drain is not for a guard: another owner still works before it, or the Machine has none.
+
+        Cluster API drains after the last pre-drain hook.
+        """
+        others = (item for item in hooks.hooks_of(machine) if item.annotation != self.key(PRE_DRAIN))
+        excluded = hooks.EXCLUDE_DRAIN in node_rules.annotations_of(machine)
+        return excluded or any(item.point == PRE_DRAIN for item in others)
 
     def skipped(self, machine: Object) -> bool:
         """Return whether Cluster API passed our pre-drain hook without waiting for it."""
@@ -313,7 +324,7 @@ class RunOptions:
 
     Attributes:
         base: Its id; the ids of its works begin with it.
-        retry: Seconds after which it retries failed work; 0 for never.
+        retry: Seconds after which it retries failed work; 0 for never, or for 10 minutes if the run never ends.
         stop: When it ends.
     """
 
@@ -328,7 +339,8 @@ class RunOptions:
         at = guard.waits_at(machine) or next((point for point in POINTS if not hooks.is_past(machine, point)), "")
         if not failure or failure["point"] != at:
             return 0.0
-        return max(0.0, self.retry - seconds_since(failure["at"], now)) if self.retry else float("inf")
+        retry = self.retry or (_RETRY if self.stop == NEVER else 0.0)
+        return max(0.0, retry - seconds_since(failure["at"], now)) if retry else float("inf")
 
 
 def claimed_by(machine: Object, hook: str) -> str:
@@ -338,8 +350,11 @@ def claimed_by(machine: Object, hook: str) -> str:
 
 
 def may_take(machine: Object, guard: Guard, me: RunOptions, live: Collection[str], now: datetime) -> bool:
-    """Return whether this run may work on a Machine now: it waits for our hook, and no live run works on it."""
-    if guard.waits_at(machine) is None or claimed_by(machine, guard.hook) in live:
+    """Return whether this run may work on a Machine now: it waits for our hook, and no live run works on it.
+
+    While it is paused, nobody works on it, as Cluster API's own controllers do.
+    """
+    if guard.waits_at(machine) is None or claimed_by(machine, guard.hook) in live or hooks.is_paused(machine):
         return False
     return me.seconds_to_retry(machine, guard, now) <= 0
 

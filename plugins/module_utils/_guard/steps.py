@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import ApiFailure, InvalidInput, NotFound, Outdated
+from .._api.errors import ApiFailure, InvalidInput, NotFound, Outdated, Unreachable
 from .._api.names import MACHINE_GUARD
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
@@ -268,7 +268,12 @@ class _GuardStep:
     def _planned(self, machine: Object) -> Result:
         point = self._guard.waits_at(machine) or ""
         before = rules.record_of(machine, self._guard.hook)
-        return self._result(machine, point, self._look_at_node(machine), before, before or {})
+        try:
+            found = self._look_at_node(machine)
+        except Unreachable:
+            # The Machine waits also if the API server of its Cluster does not answer.
+            found = nodes.Found(None, rules.NO_NODE, "its cluster does not answer")
+        return self._result(machine, point, found, before, before or {})
 
     def _result(
         self, machine: Object, point: str, found: nodes.Found, before: dict[str, Any] | None, record: dict[str, Any]
@@ -285,6 +290,7 @@ class _GuardStep:
             "resumed": rules.resumes(before, point),
             "taken_from": owner if owner != self._run else None,
             "skipped": point == PRE_TERMINATE and self._guard.skipped(machine),
+            "leaves_drain": self._guard.leaves_drain(machine),
         }
 
     def _empty_result(self, why: str) -> Result:
@@ -300,6 +306,7 @@ class _GuardStep:
             "resumed": False,
             "taken_from": None,
             "skipped": False,
+            "leaves_drain": False,
             "left": [describe(item) for item in rules.by_age(list(self._known.values())) if self._guard.holds(item)],
             "refused": [{"machine": name, "detail": message} for name, (_until, message) in self._refused.items()],
             "waited": round(self._deadline.elapsed, 3),

@@ -19,6 +19,7 @@ from .._capi.find import KINDS, MACHINE
 from .._drain.drain import pods_on
 from .._drain.rules import Options, plan
 from .._drain.volumes import persistent_volumes
+from .._shared.bounds import some
 from . import replacement_rules as rules
 
 _LOOK_AGAIN = 10.0
@@ -113,10 +114,17 @@ def _volumes(context: Context, params: Params) -> Result:
             break
     waiting = sorted(name for name, volume in left.items() if volume not in kept)
     if waiting and not context.check_mode:
+        using = [pod for pod in pods_on(cluster, node) if persistent_volumes(cluster, [pod], []) & set(left.values())]
+        names = some(sorted(pod.full_name for pod in using if pod not in staying))
+        cause = (
+            f"Pods still use their volumes: {names}. Cluster API leaves the drain out if the Cluster is deleted, or if "
+            "the Machine is excluded from it. Drain the Node"
+            if names
+            else "Check the CSI driver's attacher, raise machine_guard_volumes_timeout"
+        )
         raise TimedOut(
             f"After {params['wait_timeout']} s {len(waiting)} VolumeAttachments still name Node {node}: "
-            f"{', '.join(waiting)}. Check the CSI driver's attacher, raise machine_guard_volumes_timeout, or set "
-            "machine_guard_check_volumes: false.",
+            f"{', '.join(waiting)}. {cause}, or set machine_guard_check_volumes: false.",
             volume_attachments=waiting,
         )
     stay = sorted(name for name, volume in left.items() if volume in kept)

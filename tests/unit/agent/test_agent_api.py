@@ -10,12 +10,14 @@ import json
 import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
+import urllib3
 import yaml
 
 from holdfast_agent import access
-from holdfast_agent.api import MERGE, Api, Away, Refused
+from holdfast_agent.api import MERGE, Api, Away, Refused, _failure
 from holdfast_agent.clock import ServerClock
 from holdfast_agent.condition import Condition
 from holdfast_agent.config import Config
@@ -250,6 +252,19 @@ def test_answers(serve, identity, tmp_path):
     server.answers = [(302, {"message": "elsewhere"})]
     with pytest.raises(Refused):
         api.ask("GET", "/x")
+
+
+def test_an_error_whose_text_breaks_off_passes():
+    def broken():
+        raise urllib3.exceptions.ProtocolError("Connection broken: IncompleteRead")
+
+    answer = SimpleNamespace(status=503, data=None, headers={"Retry-After": "7"}, read=broken)
+
+    found = _failure("GET", "/x", answer)
+
+    assert isinstance(found, Away)
+    assert found.retry_after == 7
+    assert "503" in str(found)
 
 
 @pytest.mark.parametrize(

@@ -182,3 +182,24 @@ def test_what_pid_1_kept_is_for_this_process_alone():
     environment = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "nonsense"}
     assert inherited(environment) == []
     assert environment == {}
+
+
+def test_metrics_that_can_not_be_written_are_told_of_once(tmp_path, caplog, monkeypatch):
+    loop = types.SimpleNamespace(timeout_add=lambda *_arguments: 1, source_remove=lambda _source: None)
+    monkeypatch.setitem(sys.modules, "gi.repository", types.SimpleNamespace(GLib=loop))
+    monkeypatch.setitem(sys.modules, "gi", types.ModuleType("gi"))
+    for name in ("loop", "textfile"):
+        monkeypatch.delitem(sys.modules, f"holdfast_agent.{name}", raising=False)
+    TextFile = importlib.import_module("holdfast_agent.textfile").TextFile  # noqa: N806 - a class
+    folder = tmp_path / "collector"
+    written = TextFile(str(folder / "holdfast_agent.prom"), lambda: "text")
+    caplog.set_level("DEBUG")
+    for _try in range(3):
+        written.write(3600)
+    folder.mkdir()
+    written.write(3600)
+    (folder / "holdfast_agent.prom").unlink()
+    folder.rmdir()
+    written.write(3600)
+
+    assert [record.levelname for record in caplog.records] == ["ERROR", "DEBUG", "DEBUG", "ERROR"]

@@ -50,6 +50,7 @@ TAKEN = {
     "step": "pre-drain",
     "node_state": "ready",
     "skipped": False,
+    "leaves_drain": False,
     "resumed": False,
     "record": {"done": {}},
     "refused": [],

@@ -319,6 +319,7 @@ SOME_WORK = st.builds(
     node=st.just("n"),
     state=st.sampled_from(STATES),
     skipped=st.booleans(),
+    leaves_drain=st.booleans(),
 )
 
 
@@ -349,7 +350,8 @@ class TestProperties:
                 held = state in ("ready", "not_ready", "gone") and not settings.override_holds
                 assert waited or not held
                 drains = known.point == BEFORE and settings.drain and state in ("ready", "not_ready")
-                assert rules.DRAIN in known.past or not drains
+                assert (rules.DRAIN in known.past) is (drains and not known.leaves_drain) or state != work.state
+                assert rules.DRAIN in known.past or not drains or known.leaves_drain
                 assert rules.VOLUMES in known.past or known.point == BEFORE or not settings.check_volumes
                 own = [(known.point, file.name) for file in settings.files[known.point]]
                 assert set(own) <= set(files)

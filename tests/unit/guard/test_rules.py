@@ -195,6 +195,36 @@ class TestWhoWorks:
         assert self.may(item, me=me, now=NOW + timedelta(seconds=60))
         assert self.may(item, me=me, now=NOW + timedelta(seconds=61))
 
+    def test_a_run_that_never_ends_tries_again_by_itself(self):
+        item = waiting(record=ended("run-1/1.1", "failed"))
+        me = RunOptions("run-1", stop=rules.NEVER)
+        assert not self.may(item, me=me, now=NOW + timedelta(seconds=599))
+        assert self.may(item, me=me, now=NOW + timedelta(seconds=600))
+
+    def test_what_is_paused_is_left_alone(self):
+        assert self.may(waiting())
+        assert not self.may(waiting(**{"cluster.x-k8s.io/paused": ""}))
+        for status in ("True", "False"):
+            paused = waiting()
+            paused["status"]["conditions"].append({"type": "Paused", "status": status})
+            assert self.may(paused) is (status == "False")
+            older = waiting()
+            older["status"]["v1beta2"] = {"conditions": [{"type": "Paused", "status": status}]}
+            assert self.may(older) is (status == "False")
+
+    @pytest.mark.parametrize(
+        ("mark", "leaves"),
+        [
+            ({}, False),
+            ({"pre-drain.delete.hook.machine.cluster.x-k8s.io/storage": "storage"}, True),
+            ({"pre-terminate.delete.hook.machine.cluster.x-k8s.io/storage": "storage"}, False),
+            ({"machine.cluster.x-k8s.io/exclude-node-draining": ""}, True),
+        ],
+    )
+    def test_a_drain_that_is_not_for_a_guard(self, mark, leaves):
+        """Cluster API drains after the last pre-drain hook, and leaves out a Machine that is excluded."""
+        assert GUARD.leaves_drain(waiting(**mark)) is leaves
+
     def test_a_failure_of_the_future_waits_no_longer_than_one_of_now(self):
         item = waiting(record=ended("run-1/1.1", "failed", at=NOW + timedelta(days=400)))
         assert RunOptions("run-1", retry=60).seconds_to_retry(item, GUARD, NOW) == 60

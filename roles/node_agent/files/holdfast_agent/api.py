@@ -186,7 +186,11 @@ def _pool(access: Access) -> urllib3.HTTPSConnectionPool:
 
 
 def _failure(method: str, path: str, answer: Any) -> Exception:
-    content = answer.data if answer.data is not None else answer.read()
+    try:
+        content = answer.data if answer.data is not None else answer.read()
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        message = f"{method} {path}: {answer.status}, and the answer broke off ({_describe(error)})"
+        return Away(message, _retry_after(answer))
     try:
         text = cut(str(json.loads(content).get("message") or ""), 1000)
     except (ValueError, AttributeError):

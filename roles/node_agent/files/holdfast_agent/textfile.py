@@ -21,6 +21,7 @@ class TextFile:
         self._path = Path(path) if path else None
         self._text = text
         self._seconds = 0
+        self._fails = False
         self._timer = Timer(lambda: report(self.write, self._seconds))
 
     def write(self, seconds: int) -> None:
@@ -35,5 +36,9 @@ class TextFile:
             # The collector does not run as root.
             fresh.chmod(0o644)
             fresh.replace(self._path)
+            self._fails = False
         except OSError as error:
-            LOG.debug("The metrics can't be written: %s", error)
+            # The service has no capabilities, so root needs the rights of the directory. Without metrics, no alert
+            # fires.
+            LOG.log(logging.DEBUG if self._fails else logging.ERROR, "The metrics can't be written: %s", error)
+            self._fails = True
