@@ -19,6 +19,9 @@ WAITING, SENT, LEAVING = "waiting", "sent", "leaving"
 ASK_AGAIN = 10.0
 # Seconds that an operator has to free a budget after other pods are gone. Only then does "never" count.
 SETTLE = 10.0
+# How often a controller may create a pod on the node again after its pods have left. A pod that was bound before the
+# cordon can arrive late; one with spec.nodeName arrives always.
+_RETURNS = 2
 
 
 @dataclass
@@ -64,6 +67,8 @@ class Drain:
     _credit: dict[tuple[str, str], int] = field(default_factory=dict)
     # Pods that left before the answer to their eviction arrived.
     _unanswered: dict[str, Pod] = field(default_factory=dict)
+    # How many new pods came, by their controller, since one of its pods has left.
+    _returns: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -80,9 +85,7 @@ class Drain:
             return
         if pod.uid in self.skipped:
             return
-        why = stays(pod)
-        if not why and self._comes_back(pod):
-            why = "started while the node was drained, and tolerates the cordon"
+        why = stays(pod) or self._comes_back(pod)
         if why:
             self.skipped[pod.uid] = (pod, why)
             return
@@ -96,9 +99,15 @@ class Drain:
     def _only_forbidden(entry: Entry) -> bool:
         return entry.state == WAITING and not entry.asked and entry.not_before == float("inf")
 
-    def _comes_back(self, pod: Pod) -> bool:
-        # Such a pod would be created on this node again at once, and the drain would never end.
-        return self._listed and pod.tolerates_cordon
+    def _comes_back(self, pod: Pod) -> str:
+        """Why a pod would be created on this node again at once, so that the drain would never end; empty if not."""
+        if self._listed and pod.tolerates_cordon:
+            return "started while the node was drained, and tolerates the cordon"
+        owner = _owner(pod)
+        if owner not in self._returns:
+            return ""
+        self._returns[owner] += 1
+        return "its controller creates it on this node again" if self._returns[owner] > _RETURNS else ""
 
     def left(self, uid: str, now: float) -> None:
         """A pod is no longer on the node."""
@@ -107,6 +116,8 @@ class Drain:
         if entry is None:
             return
         self.last_gone = now
+        if entry.pod.controller_name:
+            self._returns.setdefault(_owner(entry.pod), 0)
         if entry.state == SENT:
             # The watch was faster than the answer. Only the answer tells whether the drain evicted the pod.
             self._unanswered[uid] = entry.pod
@@ -314,3 +325,7 @@ class Drain:
     def denied(self) -> list[dict[str, Any]]:
         """Pods that can't be evicted, even if their budgets allow it."""
         return [self._why(entry) for entry in self.entries.values() if entry.not_before == float("inf")]
+
+
+def _owner(pod: Pod) -> tuple[str, str, str]:
+    return pod.namespace, pod.controller, pod.controller_name

@@ -695,3 +695,28 @@ class TestDeletion:
             assert state.gives_up(30.0) is gives_up
             assert uids(state.next_evictions(60.0)) == ["uid-1"]
             assert (state.deletion("uid-1") is not None) is not gives_up
+
+
+def test_a_pod_that_its_controller_binds_to_the_node_is_not_evicted_for_ever():
+    """With spec.nodeName, the cordon does not matter."""
+    state = drain([pod(1, controller_name="pinned"), pod(9, controller_name="other")])
+    for number in (1, 2, 3):
+        state.left(f"uid-{number}", float(number))
+        state.saw(pod(number + 1, controller_name="pinned"))
+    assert set(state.entries) == {"uid-9"}
+    ((stays, why),) = state.skipped.values()
+    assert (stays.uid, why) == ("uid-4", "its controller creates it on this node again")
+    state.left("uid-9", 9.0)
+    assert state.done
+
+
+def test_pods_that_arrive_late_are_evicted():
+    state = drain([pod(1, controller_name="web")])
+    for number in range(2, 8):
+        state.saw(pod(number, controller_name="web"))
+    assert len(state.entries) == 7
+    state.left("uid-1", 1.0)
+    for number in (8, 9):
+        state.saw(pod(number, controller_name="web"))
+    assert len(state.entries) == 8
+    assert state.skipped == {}
