@@ -583,8 +583,8 @@ MUTANTS = [
         "Two runs run the user's tasks on one Machine at once.",
         Code(
             "may_take",
-            "guard.waits_at(machine) is None or claimed_by(machine, guard.hook) in live",
-            "guard.waits_at(machine) is None",
+            "claimed_by(machine, guard.hook) in live",
+            "False",
         ),
         "tests/unit/guard/test_rules.py::TestWhoWorks::test_a_live_run_keeps_it",
     ),
@@ -1055,12 +1055,19 @@ MUTANTS = [
         Code("record_of", "not _is_restricted(key)", "True"),
         "tests/unit/nodes/test_opt_outs.py::TestMarks::test_a_record_that_a_node_has_made_up_sets_nothing",
     ),
+    Mutant(
+        "guard-drains-for-another-owner",
+        8,
+        "A guard drains a Node while another owner of a pre-drain hook still works there.",
+        Code("_drains", "work.leaves_drain", "False"),
+        "tests/unit/guard/test_journey_rules.py::TestCourse::test_a_drain_that_is_not_for_a_guard_is_left_out",
+    ),
     # -- 9: what people enter and see
     Mutant(
         "address-that-is-an-option",
         9,
         "The text that a kubelet reports as its address becomes an option of ssh on the controller.",
-        Code("address", "_ADDRESS.fullmatch(text)", "text"),
+        Code("address", "_spelled(text) not in ('', *shared)", "text"),
         "tests/unit/inventory/test_rules.py::TestAddress::test_what_is_no_address_is_left_out",
     ),
     Mutant(
