@@ -624,25 +624,18 @@ def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
 
 
 @pytest.mark.long
-def test_the_node_of_another_machine(guarding, fleet, world):
-    """As when the wrong cluster is asked: no work starts, and the hook stays."""
+def test_a_machine_of_a_paused_cluster_is_left_alone(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
     cluster = paths.one(fleet.path("clusters"), NAME)
-    # Cluster API would write its own message again.
     fleet.cluster.merge(cluster, {"spec": {"paused": True}})
     try:
-        world.cluster.merge(
-            paths.node(node), {"metadata": {"annotations": {"cluster.x-k8s.io/cluster-name": "another"}}}
-        )
-        failed = guarding.run(name, pre_drain_tasks=guarding.tasks("backup"), stop="idle")
+        guarding.run(name, pre_drain_tasks=guarding.tasks("backup"), timeout=3)
+        assert guarding.log == []
+        assert f"{PRE_DRAIN}/{HOOK}" in fleet.hooks(name)
     finally:
         fleet.cluster.merge(cluster, {"spec": {"paused": False}})
-    assert failed.code != 0
-    assert points(failed) == {(name, "pre-drain"): "failed"}
-    assert guarding.log == []
-    assert f"{PRE_DRAIN}/{HOOK}" in fleet.hooks(name)
     fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
 
 
