@@ -1067,7 +1067,7 @@ MUTANTS = [
         "address-that-is-an-option",
         9,
         "The text that a kubelet reports as its address becomes an option of ssh on the controller.",
-        Code("address", "_spelled(text) not in ('', *shared)", "text"),
+        Code("address", "spelled and spelled not in shared", "text"),
         "tests/unit/inventory/test_rules.py::TestAddress::test_what_is_no_address_is_left_out",
     ),
     Mutant(

@@ -104,7 +104,8 @@ def address(found: Mapping[str, Any], types: Iterable[str], shared: Collection[s
     """The first IP address or DNS name of the first of these types that only this node has; ``None`` without one."""
     for wanted in types:
         for text in (str(item["address"]) for item in found["addresses"] if item["type"] == wanted):
-            if _spelled(text) not in ("", *shared):
+            spelled = _spelled(text)
+            if spelled and spelled not in shared:
                 return text
     return None
 
