@@ -172,6 +172,12 @@ def test_check_mode_waits_for_nothing(world, nodes):
     assert result["ready"] is False
 
 
+def container(world, pod, container_id):
+    """Set the ID of a pod's container. The pods of simulated nodes have none."""
+    status = {"name": "app", "ready": True, "restartCount": 0, "image": "", "imageID": "", "containerID": container_id}
+    world.cluster.merge(f"{world.path('pods')}/{pod}/status", {"status": {"containerStatuses": [status]}})
+
+
 def scheduled(count):
     """Tell when so many pods have their nodes, and return their names. The module sees a pod from then on."""
 
@@ -180,6 +186,15 @@ def scheduled(count):
         return sorted(found) if len(found) == count else []
 
     return look
+
+
+def drained(world, name):
+    """Drain a node as part of an operation, and return the options that say so."""
+    mark = {"holdfast.dev/claim": json.dumps({"run": "run-1", "purpose": "rolling_reboot", "since": ""})}
+    world.cluster.merge(paths.node(name), {"metadata": {"annotations": mark}})
+    work = {"name": name, "operation": "kernel", "run": "run-1"}
+    world.run(drain, **work, timeout=PATIENCE)
+    return work
 
 
 class TestDaemonSetPods:
@@ -212,10 +227,7 @@ class TestDaemonSetPods:
         daemons("tenant", slow={"ready": "3600s"})
         sound, tenant = world.record(world.path("pods")).until(scheduled(2))
         world.until(world.path("pods"), sound, lambda item: item is not None and ready(item))
-        mark = {"holdfast.dev/claim": json.dumps({"run": "run-1", "purpose": "rolling_reboot", "since": ""})}
-        world.cluster.merge(paths.node(name), {"metadata": {"annotations": mark}})
-        work = {"name": name, "operation": "kernel", "run": "run-1"}
-        world.run(drain, **work, timeout=PATIENCE)
+        work = drained(world, name)
         daemons("new", slow={"ready": "3600s"})
         world.unready(sound)
 
@@ -228,6 +240,23 @@ class TestDaemonSetPods:
         assert f"{world.namespace}/{tenant}" in result["warnings"][0]
         # The module waits for all of them if it is not part of an operation.
         assert f"{world.namespace}/{tenant}" in world.run(node_ready, name=name, timeout=0)["pods"]
+
+    def test_whose_status_is_from_before_the_reboot_are_waited_for(self, world, nodes, daemons):
+        """After a reboot of a few seconds, the pods count as Ready until the kubelet writes their status."""
+        (name,) = nodes()
+        daemons()
+        (pod,) = world.record(world.path("pods")).until(scheduled(1))
+        world.until(world.path("pods"), pod, lambda item: item is not None and ready(item))
+        container(world, pod, "containerd://before")
+        work = drained(world, name)
+        assert world.run(node_ready, **work, timeout=PATIENCE)["ready"] is True
+        boot(world, name, "new")
+
+        result = world.run(node_ready, **work, timeout=1)
+        assert (result["error"], result["pods"]) == ("timed_out", [f"{world.namespace}/{pod}"])
+        container(world, pod, "containerd://after")
+
+        assert world.run(node_ready, **work, timeout=PATIENCE)["ready"] is True
 
     def test_need_not_be_waited_for(self, world, nodes, daemons):
         (name,) = nodes()

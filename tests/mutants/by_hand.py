@@ -497,9 +497,17 @@ MUTANTS = [
         "back-without-its-daemonsets",
         5,
         "The next node begins while a DaemonSet that served before the drain has no Ready pod on the node.",
-        Code("_names_before", "[name for name in known if isinstance(name, str)]", "[]"),
+        Code("daemonsets_before", "known.items()", "()"),
         "tests/integration/test_node_ready.py::TestDaemonSetPods"
         "::test_that_were_not_ready_before_the_drain_are_only_named",
+    ),
+    Mutant(
+        "ready-as-before-the-reboot",
+        5,
+        "The next node begins while the status of a DaemonSet pod is still the one from before the reboot.",
+        Code("daemonsets_before", "str(container) if rebooted else ''", "''"),
+        "tests/integration/test_node_ready.py::TestDaemonSetPods"
+        "::test_whose_status_is_from_before_the_reboot_are_waited_for",
     ),
     Mutant(
         "tenant-s-daemonset-fails-each-node",

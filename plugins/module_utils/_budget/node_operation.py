@@ -39,14 +39,14 @@ def record_phase(
     phase: Phase | None,
     report: Report | None = None,
     *,
-    daemonsets: Sequence[str] | None = None,
+    daemonsets: Mapping[str, str] | None = None,
     volumes: Collection[str] = (),
 ) -> None:
     """Record the phase of an action before it begins. Record nothing if the action is not part of an operation.
 
     Args:
         report: The lifecycle conditions to set with it.
-        daemonsets: The DaemonSets that have a Ready pod on the node, for a drain.
+        daemonsets: The DaemonSets that have a Ready pod on the node, and its container, for a drain.
         volumes: The PersistentVolumes that have to be detached, for a drain.
 
     Raises:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from .._api import node_rules
@@ -68,21 +69,29 @@ def boot_to_end(node: Object, operation: str) -> str:
     return str(record.get("boot_id_before") or "") if reboot_began(record, operation) else ""
 
 
-def daemonsets_before(node: Object, operation: str) -> list[str] | None:
-    """The DaemonSets that had a Ready pod on the node when its drain began; ``None`` if that is not recorded."""
-    return _names_before(node, operation, "daemonsets")
+def daemonsets_before(node: Object, operation: str) -> dict[str, str] | None:
+    """The DaemonSets that had a Ready pod on the node when its drain began; ``None`` if that is not recorded.
+
+    Each has the container of that pod, if the node was rebooted since: the container has ended then.
+    """
+    record = _record_of(node, operation)
+    known = record.get("daemonsets")
+    if not isinstance(known, dict):
+        return None
+    rebooted = record.get("boot_id_before") != node_rules.boot_id(node)
+    return {name: str(container) if rebooted else "" for name, container in known.items()}
 
 
 def volumes_before(node: Object, operation: str) -> set[str]:
     """The PersistentVolumes that earlier drains of the operation had to wait for, also those that failed."""
-    return set(_names_before(node, operation, "volumes") or ())
+    known = _record_of(node, operation).get("volumes")
+    return {name for name in known if isinstance(name, str)} if isinstance(known, list) else set()
 
 
-def _names_before(node: Object, operation: str, kind: str) -> list[str] | None:
-    """Names that a drain of the operation has recorded; ``None`` if there are none. A node can write its own record."""
+def _record_of(node: Object, operation: str) -> dict[str, Any]:
+    """The record of this operation; empty if there is none. A node can write its own record."""
     record = node_rules.record(node, OPERATION) or {}
-    known = record.get(kind) if operation and record.get("id") == operation else None
-    return [name for name in known if isinstance(name, str)] if isinstance(known, list) else None
+    return record if operation and record.get("id") == operation else {}
 
 
 def change_of(params: Mapping[str, Any]) -> Change | None:
@@ -152,7 +161,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
     if phase == "cordon" or result:
         changed.pop("daemonsets", None)
     elif params.get("daemonsets") is not None:
-        changed["daemonsets"] = list(params["daemonsets"])[:_KEPT_DAEMONSETS]
+        changed["daemonsets"] = dict(islice(params["daemonsets"].items(), _KEPT_DAEMONSETS))
     if result in ("rebooted", "skipped"):
         changed.pop("volumes", None)
     elif params.get("volumes"):

@@ -20,6 +20,8 @@ from .._shared.bounds import cut
 
 MIRROR = "kubernetes.io/config.mirror"
 _FINISHED = ("Succeeded", "Failed")
+# As much as crictl shows. The record on a Node has to be short.
+_KEPT_OF_AN_ID = 13
 
 NOW, LATER, NEVER = "now", "later", "never"
 
@@ -50,6 +52,8 @@ class Pod:
     finalizers: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     tolerates_cordon: bool = False
+    # Only of a DaemonSet pod: the start of the ID of its first container. Each start of a container gives it a new ID.
+    container: str = ""
 
     @property
     def full_name(self) -> str:
@@ -153,7 +157,14 @@ def read_pod(item: Object) -> Pod:
         finalizers=tuple(metadata.get("finalizers") or ()),
         claims=tuple(_claims(metadata["name"], volumes)),
         tolerates_cordon=any(_tolerates_cordon(item) for item in spec.get("tolerations") or []),
+        container=_container(status) if owner and owner["kind"] == "DaemonSet" else "",
     )
+
+
+def _container(status: Mapping[str, Any]) -> str:
+    """The start of an ID such as ``containerd://8f1d...``; empty if no container has started yet."""
+    ids = (item.get("containerID") or "" for item in status.get("containerStatuses") or [])
+    return next((found.rpartition("/")[2][:_KEPT_OF_AN_ID] for found in ids if found), "")
 
 
 def _claims(pod: str, volumes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
@@ -170,9 +181,9 @@ def _tolerates_cordon(toleration: Mapping[str, Any]) -> bool:
     return toleration.get("key") in (None, "", "node.kubernetes.io/unschedulable")
 
 
-def ready_daemonsets(pods: Iterable[Pod]) -> list[str]:
-    """The DaemonSets that have a Ready pod among these."""
-    return sorted({pod.daemonset for pod in pods if pod.daemonset and pod.serves})
+def ready_daemonsets(pods: Iterable[Pod]) -> dict[str, str]:
+    """The DaemonSets that have a Ready pod among these, and the container of that pod."""
+    return dict(sorted((pod.daemonset, pod.container) for pod in pods if pod.daemonset and pod.serves))
 
 
 def read_budget(item: Object) -> Budget:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
@@ -120,12 +120,12 @@ def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> No
 
 
 def wait_for_daemon_pods(
-    cluster: Cluster, name: str, deadline: Deadline, daemonsets: Collection[str] | None
+    cluster: Cluster, name: str, deadline: Deadline, daemonsets: Mapping[str, str] | None
 ) -> list[str]:
     """Watch until every DaemonSet pod of the node is Ready.
 
     Args:
-        daemonsets: The DaemonSets whose pods to wait for; ``None`` for all.
+        daemonsets: The DaemonSets whose pods to wait for, each with a container that has ended; ``None`` for all.
 
     Returns:
         The pods of the other DaemonSets that are not Ready.

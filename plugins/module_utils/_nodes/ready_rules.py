@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 
 from .._api import node_rules
 from .._api.objects import Object
@@ -19,11 +19,19 @@ def is_back(node: Object | None, old_boot_id: str) -> bool:
     return not old_boot_id or node_rules.boot_id(node) not in ("", old_boot_id)
 
 
-def daemon_pods_not_ready(pods: Iterable[Pod], daemonsets: Collection[str] | None = None) -> list[str]:
+def daemon_pods_not_ready(pods: Iterable[Pod], daemonsets: Mapping[str, str] | None = None) -> list[str]:
     """The DaemonSet pods that are not Ready.
 
+    A pod whose container has ended with the last boot is not Ready, whatever its status says: after a short reboot, the
+    status is from the time before it, until the kubelet writes it.
+
     Args:
-        daemonsets: Only the pods of these DaemonSets; ``None`` for all.
+        daemonsets: Only the pods of these DaemonSets, each with the container that has ended; ``None`` for all.
     """
-    daemons = (pod for pod in pods if pod.daemonset and (daemonsets is None or pod.daemonset in daemonsets))
-    return sorted(pod.full_name for pod in daemons if not pod.serves)
+    known = daemonsets or {}
+    daemons = (pod for pod in pods if pod.daemonset and (daemonsets is None or pod.daemonset in known))
+    return sorted(pod.full_name for pod in daemons if not pod.serves or _has_ended(pod, known.get(pod.daemonset)))
+
+
+def _has_ended(pod: Pod, container: str | None) -> bool:
+    return bool(container) and pod.container == container

@@ -300,17 +300,23 @@ class TestDaemonSets:
     def recorded(self, *steps):
         return daemonsets_before(after(*steps), self.KERNEL)
 
-    @pytest.mark.parametrize("names", [[], ["kube-system/cni", "kube-system/proxy"]])
+    @pytest.mark.parametrize("names", [{}, {"kube-system/cni": "", "kube-system/proxy": ""}])
     def test_are_kept_until_the_node_is_back(self, names):
         drained = [(0, step("cordon")), (1, step("drain", daemonsets=names))]
         assert self.recorded(*drained) == names
         # The next run resumes the drain, which may have changed them.
-        assert self.recorded(*drained, (2, step("drain", run="run-2", daemonsets=["shop/web"]))) == names
+        assert self.recorded(*drained, (2, step("drain", run="run-2", daemonsets={"shop/web": "2f"}))) == names
         assert self.recorded(*drained, (2, step("reboot")), (3, step("ready"))) == names
+
+    def test_have_the_containers_that_ended_with_the_last_boot(self):
+        seen = after((0, step("cordon")), (1, step("drain", daemonsets={"shop/log": "1f", "shop/odd": 7})))
+        assert daemonsets_before(seen, self.KERNEL) == {"shop/log": "", "shop/odd": ""}
+        seen["status"]["nodeInfo"]["bootID"] = "boot-2"
+        assert daemonsets_before(seen, self.KERNEL) == {"shop/log": "1f", "shop/odd": "7"}
 
     @pytest.mark.parametrize("last", [step(result="rebooted"), step("hold", "failed"), step("cordon")])
     def test_are_dropped_at_the_end_and_at_another_attempt(self, last):
-        assert self.recorded((0, step("cordon")), (1, step("drain", daemonsets=["a/b"])), (2, last)) is None
+        assert self.recorded((0, step("cordon")), (1, step("drain", daemonsets={"a/b": "1f"})), (2, last)) is None
 
     def test_are_unknown_without_a_drain_and_for_another_operation(self):
         assert self.recorded((0, step("cordon")), (1, step("drain"))) is None
@@ -319,11 +325,11 @@ class TestDaemonSets:
         assert daemonsets_before(node(), self.KERNEL) is None
 
     def test_have_a_limit(self):
-        kept = self.recorded((0, step("drain", daemonsets=[f"shop/{number}" for number in range(1000)])))
+        kept = self.recorded((0, step("drain", daemonsets={f"shop/{number}": "" for number in range(1000)})))
         assert kept is not None
         assert len(kept) == 250
 
-    @pytest.mark.parametrize("broken", ["all", 7, {"a": "b"}])
+    @pytest.mark.parametrize("broken", ["all", 7, ["shop/log"]])
     def test_that_someone_broke_are_unknown(self, broken):
         seen = node()
         seen["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps(

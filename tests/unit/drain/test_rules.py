@@ -83,13 +83,11 @@ class TestReadyDaemonSets:
             replace(self.DAEMON, namespace="a", ready=False),
             replace(self.DAEMON, namespace="b", terminating="2026-11-21"),
         )
-        assert ready_daemonsets([self.DAEMON, replace(self.DAEMON, namespace="ops"), *others]) == [
-            "ops/log",
-            "shop/log",
-        ]
+        ops = replace(self.DAEMON, namespace="ops", container="1f")
+        assert ready_daemonsets([self.DAEMON, ops, *others]) == {"ops/log": "1f", "shop/log": ""}
 
     def test_a_new_pod_next_to_one_that_ends_counts(self):
-        assert ready_daemonsets([replace(self.DAEMON, terminating="2026-11-21"), self.DAEMON]) == ["shop/log"]
+        assert ready_daemonsets([replace(self.DAEMON, terminating="2026-11-21"), self.DAEMON]) == {"shop/log": ""}
 
     def test_long_names_are_cut(self):
         (name,) = ready_daemonsets([replace(self.DAEMON, controller_name="x" * 5000)])
@@ -146,6 +144,24 @@ class TestReadPod:
         shown = [{"type": kind, "status": status} for kind, status in conditions]
 
         assert read_pod({**pod_object(), "status": {"conditions": shown}}).ready is ready
+
+    @pytest.mark.parametrize(
+        ("containers", "found"),
+        [
+            ([{}, {"containerID": "containerd://0123456789abcdef0123"}, {"containerID": "cri-o://f"}], "0123456789abc"),
+            ([{"containerID": "cri-o://f"}], "f"),
+            ([{"containerID": ""}], ""),
+            ([], ""),
+            (None, ""),
+        ],
+    )
+    def test_the_container_of_a_daemonset_pod(self, containers, found):
+        owner = {"kind": "DaemonSet", "name": "log", "controller": True}
+        status = {"status": {"containerStatuses": containers}}
+
+        assert read_pod({**pod_object(ownerReferences=[owner]), **status}).container == found
+        # Nobody needs that of other pods, of which there are many.
+        assert read_pod({**pod_object(), **status}).container == ""
 
     def test_mirror(self):
         assert read_pod(pod_object(annotations={"kubernetes.io/config.mirror": "hash"})).mirror

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import Pod
@@ -52,10 +54,18 @@ class TestDaemonSetPods:
     @pytest.mark.parametrize(
         ("daemonsets", "waited_for"),
         [
-            ([], []),
-            (["kube-system/proxy", "shop/cni"], []),
-            (["kube-system/cni", "kube-system/gone"], ["kube-system/cni-1"]),
+            ({}, []),
+            ({"kube-system/proxy": "", "shop/cni": ""}, []),
+            ({"kube-system/cni": "", "kube-system/gone": ""}, ["kube-system/cni-1"]),
         ],
     )
     def test_only_those_of_some_daemonsets_are_waited_for(self, daemonsets, waited_for):
         assert daemon_pods_not_ready(self.PODS, daemonsets) == waited_for
+
+    @pytest.mark.parametrize(
+        ("container", "ended", "waited_for"),
+        [("1f", "1f", ["kube-system/proxy-1"]), ("2f", "1f", []), ("1f", "", []), ("", "", [])],
+    )
+    def test_a_status_from_before_the_reboot_is_not_believed(self, container, ended, waited_for):
+        pod = replace(self.PODS[0], container=container)
+        assert daemon_pods_not_ready([pod], {"kube-system/proxy": ended}) == waited_for
