@@ -162,15 +162,11 @@ class TestSetAndRemove:
         # Where the Node says nothing, the Machine may belong to the Node of the same name in another Cluster.
         marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace", "cluster-name")}
         before = hooked.fleet.world.node(node)["metadata"]["annotations"]
-        cluster = paths.one(hooked.fleet.path("clusters"), hooked.fleet.get(hooked.name)["spec"]["clusterName"])
         # Cluster API would write them again.
-        hooked.fleet.cluster.merge(cluster, {"spec": {"paused": True}})
-        try:
+        with hooked.fleet.paused(hooked.name):
             hooked.fleet.world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
             assert hooked.remove(node=node, namespace=hooked.fleet.namespace)["error"] == "refused"
-        finally:
             hooked.fleet.world.cluster.merge(paths.node(node), {"metadata": {"annotations": before}})
-            hooked.fleet.cluster.merge(cluster, {"spec": {"paused": False}})
         assert hooked.remove(node=node, namespace=hooked.fleet.namespace)["changed"]
 
     def test_no_such_machine(self, hopeless, world):

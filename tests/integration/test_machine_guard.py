@@ -628,14 +628,10 @@ def test_a_machine_of_a_paused_cluster_is_left_alone(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
-    cluster = paths.one(fleet.path("clusters"), NAME)
-    fleet.cluster.merge(cluster, {"spec": {"paused": True}})
-    try:
+    with fleet.paused(name):
         guarding.run(name, pre_drain_tasks=guarding.tasks("backup"), timeout=3)
         assert guarding.log == []
         assert f"{PRE_DRAIN}/{HOOK}" in fleet.hooks(name)
-    finally:
-        fleet.cluster.merge(cluster, {"spec": {"paused": False}})
     fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
 
 

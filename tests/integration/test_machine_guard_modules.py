@@ -446,18 +446,12 @@ def test_the_node_is_gone_and_held(work, fleet, name, world):
 
 def test_the_node_of_another_machine(work, fleet, name, world):
     """As in a cluster that is not the Machine's, but has a Node of that name."""
-    node = fleet.get(name)["status"]["nodeRef"]["name"]
-    cluster = paths.one(fleet.path("clusters"), NAME)
-    # Cluster API would write its own message again.
-    fleet.cluster.merge(cluster, {"spec": {"paused": True}})
-    try:
+    node = work.step()["machine"]["node"]
+    # Cluster API would write its own annotation again.
+    with fleet.paused(name):
         marks = {"cluster.x-k8s.io/cluster-name": "another"}
         world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
-        taken = work.step()
-        assert (taken["node_state"], taken["boot_id"]) == ("foreign", "")
         for refused in (work.write(phase="tasks", look=True), work.write(result="released")):
             assert (refused["error"], refused["node"]) == ("wrong_cluster", node)
         assert work.write(result="failed", detail="the wrong cluster")["record"]["result"] == "failed"
         assert fleet.hooks(name) == HOOKS
-    finally:
-        fleet.cluster.merge(cluster, {"spec": {"paused": False}})

@@ -22,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch imp
     Follower,
     wait_for,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import is_paused
 from lab import Lab, kwok, machines
 from lab.cluster_api import GROUP, INFRASTRUCTURE, ClusterApi
 from lab.patience import PATIENCE
@@ -122,6 +123,20 @@ class Fleet:
 
     def scale(self, name: str, replicas: int) -> None:
         self.cluster.merge(paths.one(self.path("machinedeployments"), name), {"spec": {"replicas": replicas}})
+
+    @contextlib.contextmanager
+    def paused(self, name: str) -> Iterator[None]:
+        """Pause the Cluster, and wait until Cluster API shows that on a Machine.
+
+        From then on, it writes neither the Machine nor its Node.
+        """
+        cluster = paths.one(self.path("clusters"), NAME)
+        self.cluster.merge(cluster, {"spec": {"paused": True}})
+        try:
+            self.until(name, is_paused)
+            yield
+        finally:
+            self.cluster.merge(cluster, {"spec": {"paused": False}})
 
     # -- looking and acting
 
