@@ -81,7 +81,8 @@ class ActionModule(BuiltinReboot):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         arguments = dict(self._task.args)
         if "kubeconfig" in arguments:
-            arguments["kubeconfig"] = _kubeconfig.decrypted(self._loader, arguments["kubeconfig"])
+            content = _kubeconfig.decrypted(self._loader, arguments["kubeconfig"])
+            arguments["kubeconfig"] = _kubeconfig.as_text(content)
         end_with_parent()
         validation = validated(SPEC, arguments)
         self._params = validation.validated_parameters
@@ -400,7 +401,8 @@ class ActionModule(BuiltinReboot):
 
     def _cluster(self) -> Cluster:
         if not hasattr(self, "_connected"):
-            self._connected = Cluster({name: self._params.get(name) for name in NAMES})
+            options = {name: self._params.get(name) for name in NAMES}
+            self._connected = Cluster(options, dry_run=bool(self._task.check_mode))
         return self._connected
 
     def _done(self, phase: str) -> None:

@@ -104,6 +104,7 @@ cache_timeout: 300
 """
 
 import json
+import os
 from collections.abc import Collection
 from typing import Any
 
@@ -164,6 +165,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         options = self._auth()
         return {
             **{name: options[name] for name in _READ_BY},
+            "KUBECONFIG": os.environ.get("KUBECONFIG", ""),
             **{name: self.get_option(name) for name in ("selector", "holds")},
         }
 

@@ -113,6 +113,11 @@ acquired:
   description: When the other holder took the Lease.
   type: str
   returned: failure, when another holder has the Lease
+taken_back:
+  description: Whether the Lease was deleted or freed again, because the wait failed. If not, it still holds the node, or it
+    held it before the task.
+  type: bool
+  returned: failure of the wait
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
     V(api) or V(api_unreachable).

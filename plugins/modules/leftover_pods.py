@@ -56,7 +56,7 @@ pods:
   description: The pods found, whether removed or not.
   type: list
   elements: dict
-  returned: success
+  returned: success, and if a removal fails
   contains:
     namespace:
       description: Namespace of the pod.

@@ -42,6 +42,11 @@ options:
     default: false
 author:
   - holdfast.kubernetes contributors (@holdfast)
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The metrics are also published in check mode, because a plan has metrics, too.
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.pushgateway
   - holdfast.kubernetes.auth

@@ -51,6 +51,11 @@ options:
     default: []
 author:
   - holdfast.kubernetes contributors (@holdfast)
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The files are also written in check mode, because a plan has a report, too.
 extends_documentation_fragment:
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.info_module

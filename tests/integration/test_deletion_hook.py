@@ -302,9 +302,9 @@ class TestDeletion:
         hooked.fleet.until_gone(hooked.name)
 
     def test_a_wait_that_lasts_too_long(self, hooked):
-        hooked.run()
-        failed = hooked.run(wait_for="deletion", wait_timeout=1)
-        assert failed["error"] == "timed_out"
+        for changed in (True, False):
+            failed = hooked.run(wait_for="deletion", wait_timeout=1)
+            assert (failed["error"], failed["changed"]) == ("timed_out", changed)
         assert failed["phase"] == "NotDeleting"
         assert hooked.fleet.hooks(hooked.name) == {OURS: "team"}
 

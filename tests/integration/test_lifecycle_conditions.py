@@ -366,8 +366,11 @@ class TestDrainAlone:
         assert set(shown(world, name)) == {DRAINED}
         run_module(cordon, name=name, state="uncordoned", owner="another")
         assert set(shown(world, name)) == {DRAINED}, "it stays cordoned"
-        run_module(cordon, name=name, state="uncordoned")
+        planned = run_module(cordon, name=name, state="uncordoned", check_mode=True)
+        done = run_module(cordon, name=name, state="uncordoned")
+        assert (planned["changed"], planned["unschedulable"], planned["diff"]) == (True, False, done["diff"])
         assert_none(world, [name])
+        assert not run_module(cordon, name=name, state="uncordoned")["changed"]
 
     def test_by_default_it_shows_nothing(self, world, nodes, run_module):
         (name,) = nodes()

@@ -309,6 +309,13 @@ class TestResumed:
         result = node.action._outcome(None, {})
         assert (result.get("failed"), result["changed"], node.recorded) == (None, False, [])
 
+    @pytest.mark.parametrize("check_mode", [True, False])
+    def test_check_mode_writes_no_lease_of_the_run(self, monkeypatch, check_mode):
+        action = reboot.ActionModule.__new__(reboot.ActionModule)
+        action._params, action._task = {}, SimpleNamespace(check_mode=check_mode)
+        monkeypatch.setattr(reboot, "Cluster", lambda _options, dry_run: dry_run)
+        assert action._cluster() is check_mode
+
     @pytest.mark.parametrize("record", [{"phase": "drain"}, {"phase": "ready"}, {"id": "other", "phase": "reboot"}])
     def test_a_record_of_another_phase_or_operation_does_not_count(self, node, record):
         node.node = node_with(boot_id_before=BOOT, **record)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._api.errors import InvalidInput, NotFound, TimedOut
+from .._api.errors import HoldfastError, InvalidInput, NotFound, TimedOut
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, retry_conflicts, wait_for
@@ -73,7 +73,11 @@ def _on_machine(context: Context, params: Params, key: str) -> Result:
         return _result(KINDS[MACHINE], None, None)
     before, after = retry_conflicts(lambda: _attempt(context, params, found, key))
     if params["wait_for"] == "deletion" and not context.check_mode and after:
-        last = _await(context, params, found, _HookOnMachine(key, after["metadata"]["uid"]), deadline)
+        try:
+            last = _await(context, params, found, _HookOnMachine(key, after["metadata"]["uid"]), deadline)
+        except HoldfastError as error:
+            error.fields["changed"] = before is not after
+            raise
         return {**_result(KINDS[MACHINE], before, after), **_state(last), "waited": round(deadline.elapsed, 3)}
     if params["state"] == "absent" and after and before is not after:
         _warn_of_template(context, before, key)

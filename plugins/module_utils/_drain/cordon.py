@@ -33,6 +33,7 @@ def cordon(context: Context, params: Params) -> Result:
         before, after = take(
             context.cluster, params["name"], owner, reason, force=params["force"], run=run, phase=phase
         )
+        changed = before is not after
     else:
         before, after = give_back(
             context.cluster,
@@ -43,13 +44,16 @@ def cordon(context: Context, params: Params) -> Result:
             claimed=params.get("claimed", True),
             phase=phase,
         )
+        changed = before is not after
         if node_rules.unschedulable(after):
             context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
         elif lifecycle_rules.run_of(after) == "":
             # A drain without a run reported that the node is drained. Now it gets pods again.
-            after = lifecycle.report(context, params["name"], lifecycle_rules.ENDS, lifecycle_rules.Work("uncordon"))[1]
+            work = lifecycle_rules.Work("uncordon")
+            shown_before, shown_after = lifecycle.report(context, params["name"], lifecycle_rules.ENDS, work)
+            changed |= shown_before is not shown_after
     return {
-        "changed": before is not after,
+        "changed": changed,
         "unschedulable": node_rules.unschedulable(after),
         "owner": owner_of(after),
         "diff": {"before": shown(before), "after": shown(after)},

@@ -125,7 +125,7 @@ def _take(context: Context, params: Params) -> Result:
             if not _is_mine(before, params):
                 gone, what = _undo(cluster, params, after)
             error.message = f"{error.message} {what}"
-            error.fields["taken_back"] = gone
+            error.fields.update(taken_back=gone, changed=before is not after and not gone)
             raise
     return {
         "changed": before is not after,

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._api import paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, NotFound
+from .._api.errors import ApiFailure, HoldfastError, NotFound
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .leftover_rules import describe, is_leftover
@@ -22,14 +22,23 @@ def leftover_pods(context: Context, params: Params) -> Result:
     found = leftovers(cluster, name)
     remove, force = params["state"] == "absent", params.get("force")
     to_remove = [item for item in found if remove and (force or not item["kept"])]
+    removed: list[dict[str, Any]] = []
     for item in to_remove:
-        _remove(cluster, item)
-    pods = [{**item, "removed": item in to_remove} for item in found]
+        try:
+            _remove(cluster, item)
+        except HoldfastError as error:
+            error.fields.update(changed=bool(removed), pods=_pods(found, removed))
+            raise
+        removed.append(item)
     return {
         "changed": bool(to_remove),
-        "pods": pods,
+        "pods": _pods(found, removed),
         "diff": {"before": {"pods": found}, "after": {"pods": [item for item in found if item not in to_remove]}},
     }
+
+
+def _pods(found: list[dict[str, Any]], removed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**item, "removed": item in removed} for item in found]
 
 
 def leftovers(cluster: Cluster, node: str) -> list[dict[str, Any]]:

@@ -58,6 +58,7 @@ def test_it_is_removed(monkeypatch, cluster):
 
     assert isinstance(error, TimedOut)
     assert (error.fields["taken_back"], LEASE in cluster.objects) == (True, False)
+    assert error.fields["changed"] is False
     assert error.message.endswith("The new Lease was removed.")
 
 
@@ -92,6 +93,7 @@ def test_it_stays_if_it_is_another_one_or_has_changed(monkeypatch, cluster, chan
 
     assert (error.fields["taken_back"], LEASE in cluster.objects) == (False, True)
     assert "The Lease shop/node-1 has changed since, so it stays" in error.message
+    assert error.fields["changed"] is True
 
 
 def test_one_that_existed_before_stays(monkeypatch, cluster):
