@@ -11,7 +11,7 @@ import time
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting, silent
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -152,7 +152,7 @@ class TestSetAndRemove:
         assert all(item.result(PATIENCE)["changed"] for item in waiting)
         assert len(hooked.fleet.hooks(hooked.name)) == 6
 
-    def test_by_node(self, hooked):
+    def test_by_node(self, hooked, capi):
         node = hooked.fleet.get(hooked.name)["status"]["nodeRef"]["name"]
         outcome = hooked.run(node=node)
         assert (outcome["machine"], outcome["node"]) == (hooked.name, node)
@@ -163,7 +163,7 @@ class TestSetAndRemove:
         marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace", "cluster-name")}
         before = hooked.fleet.world.node(node)["metadata"]["annotations"]
         # Cluster API would write them again.
-        with hooked.fleet.paused(hooked.name):
+        with silent(capi):
             hooked.fleet.world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
             assert hooked.remove(node=node, namespace=hooked.fleet.namespace)["error"] == "refused"
             hooked.fleet.world.cluster.merge(paths.node(node), {"metadata": {"annotations": before}})

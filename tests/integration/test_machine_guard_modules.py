@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from integration.support.failovers import Victim
 from integration.support.guards import RECORD
-from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting, silent
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -444,13 +444,15 @@ def test_the_node_is_gone_and_held(work, fleet, name, world):
     assert outcome["record"]["facts"] == {"overridden_holds": [f"{world.namespace}/app"]}
 
 
-def test_the_node_of_another_machine(work, fleet, name, world):
+def test_the_node_of_another_machine(work, fleet, name, world, capi):
     """As in a cluster that is not the Machine's, but has a Node of that name."""
-    node = work.step()["machine"]["node"]
+    node = fleet.get(name)["status"]["nodeRef"]["name"]
     # Cluster API would write its own annotation again.
-    with fleet.paused(name):
+    with silent(capi):
         marks = {"cluster.x-k8s.io/cluster-name": "another"}
         world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+        taken = work.step()
+        assert (taken["node_state"], taken["boot_id"]) == ("foreign", "")
         for refused in (work.write(phase="tasks", look=True), work.write(result="released")):
             assert (refused["error"], refused["node"]) == ("wrong_cluster", node)
         assert work.write(result="failed", detail="the wrong cluster")["record"]["result"] == "failed"

@@ -28,12 +28,12 @@ def cordon(context: Context, params: Params) -> Result:
     """Cordon a node for an owner, or undo the cordon of that owner."""
     owner, run = params.get("owner") or OWNER, params.get("run") or ""
     phase = phase_of(params, "cordon" if params["state"] == "cordoned" else "uncordon")
+    drain_ended = False
     if params["state"] == "cordoned":
         reason = params.get("reason") or (phase.operation if phase else "")
         before, after = take(
             context.cluster, params["name"], owner, reason, force=params["force"], run=run, phase=phase
         )
-        changed = before is not after
     else:
         before, after = give_back(
             context.cluster,
@@ -44,16 +44,15 @@ def cordon(context: Context, params: Params) -> Result:
             claimed=params.get("claimed", True),
             phase=phase,
         )
-        changed = before is not after
         if node_rules.unschedulable(after):
             context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
         elif lifecycle_rules.run_of(after) == "":
             # A drain without a run reported that the node is drained. Now it gets pods again.
             work = lifecycle_rules.Work("uncordon")
-            shown_before, shown_after = lifecycle.report(context, params["name"], lifecycle_rules.ENDS, work)
-            changed |= shown_before is not shown_after
+            reported = lifecycle.report(context, params["name"], lifecycle_rules.ENDS, work)
+            drain_ended = reported[0] is not reported[1]
     return {
-        "changed": changed,
+        "changed": before is not after or drain_ended,
         "unschedulable": node_rules.unschedulable(after),
         "owner": owner_of(after),
         "diff": {"before": shown(before), "after": shown(after)},

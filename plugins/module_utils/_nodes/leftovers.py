@@ -23,17 +23,17 @@ def leftover_pods(context: Context, params: Params) -> Result:
     remove, force = params["state"] == "absent", params.get("force")
     to_remove = [item for item in found if remove and (force or not item["kept"])]
     removed: list[dict[str, Any]] = []
-    for item in to_remove:
-        try:
+    try:
+        for item in to_remove:
             _remove(cluster, item)
-        except HoldfastError as error:
-            error.fields.update(changed=bool(removed), pods=_pods(found, removed))
-            raise
-        removed.append(item)
+            removed.append(item)
+    except HoldfastError as error:
+        error.fields.update(changed=bool(removed), pods=_pods(found, removed))
+        raise
     return {
-        "changed": bool(to_remove),
+        "changed": bool(removed),
         "pods": _pods(found, removed),
-        "diff": {"before": {"pods": found}, "after": {"pods": [item for item in found if item not in to_remove]}},
+        "diff": {"before": {"pods": found}, "after": {"pods": [item for item in found if item not in removed]}},
     }
 
 

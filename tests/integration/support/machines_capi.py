@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -50,6 +52,18 @@ def controlled(lab: Lab) -> Iterator[ClusterApi]:
         finally:
             if not before:
                 api.down()
+
+
+@contextlib.contextmanager
+def silent(api: ClusterApi) -> Iterator[None]:
+    """Stop Cluster API's controller (SIGSTOP), so that what a test writes stays."""
+    pid = api.process.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Fleet:
