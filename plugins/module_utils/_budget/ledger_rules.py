@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .._api.names import CLAIM, CORDON, VERSION
-from .._api.times import from_text
-from .._shared.bounds import cut, seconds_since, some
+from .._api.times import from_text, seconds_between
+from .._shared.bounds import cut, moment, some
 from .policy_rules import Policy, amount
 
 # How many operations a ledger keeps, and how many older ones at most whose runs have not ended.
@@ -127,7 +127,8 @@ class Request:
 
     ``pause`` are the seconds that must pass after the end of a node before the next one of the operation gets a slot.
     ``live`` are the runs that are alive now; with ``None`` every run counts as alive. ``passing`` are runs that died a
-    short time ago: another run of the same operation is about to take over their slots.
+    short time ago: another run of the same operation is about to take over their slots. With ``restart``, the run takes
+    over the slot of a dead run of any operation.
     """
 
     node: str
@@ -139,6 +140,7 @@ class Request:
     live: frozenset[str] | None = None
     passing: frozenset[str] = frozenset()
     pause: float = 0.0
+    restart: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,7 @@ class Decision:
         fills: If refused, what leaves no room; empty if the reason is another one, which time does not change.
         ledger: What to store; the same object if nothing changes.
         why: The reason as text, with names; empty if granted.
+        way_out: What the user can do, as a sentence.
         unavailable: Nodes that fill the budget now.
         budget: How many nodes may be unavailable.
         again_in: After how many seconds the answer may change although the ledger does not; 0 if it does not.
@@ -158,6 +161,7 @@ class Decision:
     outcome: str
     ledger: Ledger
     why: str = ""
+    way_out: str = "Fix or release the nodes that fill the budget, or change the group's policy, then run this again."
     unavailable: tuple[str, ...] = ()
     budget: int = 0
     fills: tuple[str, ...] = ()
@@ -256,17 +260,20 @@ def decide(
     """
     group = {item.name: item for item in members}
     ledger = heal(ledger, group, request.live, deleted)
-    if ledger.policy not in (None, policy) and ledger.slots:
+    mine = ledger.slots.get(request.node)
+    if ledger.policy in (None, policy) or not ledger.slots:
+        ledger = replace(ledger, policy=policy)
+    elif mine is None or mine.operation != request.operation:
+        # A slot that is taken over takes nothing more from the budget. It keeps the policy under which it was granted.
         return _other_policy(ledger, policy)
-    ledger = replace(ledger, policy=policy)
     limit = amount(policy.max_unavailable, len(group))
     busy = _unavailable(ledger, group, request)
     outcome = Decision(REFUSED, ledger, unavailable=tuple(sorted(busy)), budget=limit)
 
     if request.node not in group:
         return replace(outcome, why=f"node {request.node} does not match the group's selector")
-    mine = ledger.slots.get(request.node)
-    if mine and mine.operation != request.operation:
+    if mine and mine.operation != request.operation and not _restarts(mine, request):
+        outcome = replace(outcome, way_out="Run holdfast.kubernetes.doctor, or set rolling_reboot_restart: true.")
         return _full(outcome, [_words(mine)], working=_worked_on(mine, request))
     if ledger.failed(request.operation) > request.max_failed:
         return replace(outcome, why=failed_words(ledger, request.operation, request.max_failed))
@@ -292,11 +299,12 @@ def decide(
 
 def _pause_left(ledger: Ledger, request: Request) -> float:
     """Seconds until the pause after the last node of the operation ends."""
-    ended = operation_entry(ledger, request.operation).get("ended")
-    if not request.pause or not ended:
+    ended = moment(operation_entry(ledger, request.operation).get("ended"))
+    if not request.pause or ended is None:
         return 0.0
+    since = seconds_between(ended, from_text(request.now))
     # A time in the future, of a clock that was wrong, does not count.
-    return max(0.0, request.pause - seconds_since(ended, from_text(request.now)))
+    return max(0.0, request.pause - since) if since >= 0 else 0.0
 
 
 def with_end(ledger: Ledger, operation: str, now: str) -> Ledger:
@@ -456,12 +464,18 @@ def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -
         operation=request.operation,
         run=request.run,
         since=since,
-        domain=node.domain,
+        # With another policy, the node may have been read without its domain.
+        domain=known.domain if known else node.domain,
         boot_id=known.boot_id if known else node.boot_id,
         claims=known.claims if known else 0,
     )
     changed = replace(ledger, slots={**ledger.slots, node.name: slot})
     return replace(outcome, outcome=GRANTED, ledger=changed)
+
+
+def _restarts(slot: Slot, request: Request) -> bool:
+    """Whether the run takes over a slot of another operation, whose run is dead."""
+    return request.restart and slot.state == ACTIVE and _left_behind(slot, request.live)
 
 
 def _worked_on(slot: Slot, request: Request) -> bool:
@@ -529,6 +543,7 @@ def _other_policy(ledger: Ledger, policy: Policy) -> Decision:
         REFUSED,
         ledger,
         why=f"the group has another policy ({names} differ) while slots are taken: {holders}",
+        way_out="Wait until these slots are returned, use the group's policy, or run holdfast.kubernetes.doctor.",
         unavailable=tuple(sorted(ledger.slots)),
     )
 

@@ -56,7 +56,7 @@ def reboot_slot(context: Context, params: Params) -> Result:
 
 def _queue(group: str, policy: Policy, node: Object) -> str:
     """Name the queue of a node. A node whose domain is full must not block the nodes of other domains."""
-    if not policy.max_unavailable_per_domain:
+    if not policy.topology_key:
         return group
     return f"{group}\0{node_rules.labels_of(node).get(policy.topology_key, '')}"
 
@@ -282,6 +282,7 @@ class _SlotRequest:
             live=live,
             passing=seen.passing if seen else frozenset(),
             pause=params.get("pause") or 0,
+            restart=bool(params.get("restart")),
         )
         known = ledger_rules.at_a_glance(ledger, self._policy, request) if waiting else None
         return known or self._decide_by_nodes(ledger, request)
@@ -308,8 +309,7 @@ class _SlotRequest:
 
     def _refusal(self, decision: Decision, what: str) -> Refused:
         return Refused(
-            f"Node {self._params['name']} {what} of group {self._params['group']}: {decision.why}. "
-            "Fix or release the nodes that fill the budget, or change the group's policy, then run this again.",
+            f"Node {self._params['name']} {what} of group {self._params['group']}: {decision.why}. {decision.way_out}",
             **self._found(decision),
         )
 

@@ -190,6 +190,30 @@ class TestDecide:
         assert decision.ledger.policy == old
         assert decision.unavailable == ("alfa",)
 
+    def test_a_slot_that_the_run_takes_over_keeps_its_policy(self):
+        """Otherwise a run with another budget could not resume its own operation."""
+        old, new = Policy(topology_key="zone"), Policy(max_unavailable="3")
+        before = ledger_of(slot("alfa", run="run-0", domain="a"), policy=old)
+
+        decision = decide(before, new, nodes(), ask("alfa", live=frozenset({"run-1"})))
+
+        assert (decision.outcome, decision.ledger.policy) == (GRANTED, old)
+        assert (decision.ledger.slots["alfa"].run, decision.ledger.slots["alfa"].domain) == ("run-1", "a")
+
+    @pytest.mark.parametrize(
+        ("live", "restart", "outcome"),
+        [({"run-1"}, True, GRANTED), ({"run-1"}, False, REFUSED), ({"run-0", "run-1"}, True, WAIT)],
+    )
+    def test_a_slot_of_another_operation_passes_only_from_a_dead_run_and_on_restart(self, live, restart, outcome):
+        before = ledger_of(slot("alfa", "firmware", run="run-0"))
+        marked = [node("alfa", marked=True)]
+
+        decision = decide(before, Policy(), marked, ask("alfa", live=frozenset(live), restart=restart))
+
+        assert decision.outcome == outcome
+        if outcome == REFUSED:
+            assert decision.way_out == "Run holdfast.kubernetes.doctor, or set rolling_reboot_restart: true."
+
     @pytest.mark.parametrize(("operation", "outcome"), [("kernel", WAIT), ("firmware", REFUSED)])
     def test_a_dead_runs_slot_is_waited_for_where_it_will_pass(self, operation, outcome):
         group = [node("alfa", marked=True), node("bravo")]
@@ -828,12 +852,13 @@ class Group(RuleBasedStateMachine):
         max_failed=st.integers(0, 2),
         count_others=st.sampled_from([True, True, False]),
         live=st.none() | st.frozensets(st.sampled_from(RUNS)),
+        restart=st.booleans(),
     )
-    def ask_for_a_slot(self, name, operation, run, max_failed, count_others, live):  # noqa: PLR0917
+    def ask_for_a_slot(self, name, operation, run, max_failed, count_others, live, restart):  # noqa: PLR0917
         before, healed = self.ledger, self.healed()
         kept = {key: item for key, item in before.slots.items() if key not in healed}
         self.clock += 1
-        request = Request(name, operation, run, f"t{self.clock}", max_failed, count_others, live)
+        request = Request(name, operation, run, f"t{self.clock}", max_failed, count_others, live, restart=restart)
         decision = decide(before, self.policy, self.group(), request)
         mine = kept.get(name)
         busy = set(kept)
@@ -843,7 +868,7 @@ class Group(RuleBasedStateMachine):
 
         may = (
             name in self.there
-            and (not kept or before.policy == self.policy)
+            and (not kept or before.policy == self.policy or (mine is not None and mine.operation == operation))
             and len(self.failures[operation]) <= max_failed
             and (self.may_go_on(mine, request) if mine else self.fits([*busy, name], name))
         )
@@ -855,14 +880,18 @@ class Group(RuleBasedStateMachine):
 
     @staticmethod
     def may_go_on(mine, request):
-        """Another operation never does; another run of the same does where the slot's own is dead."""
+        """Another run does where the slot's own is dead; of another operation, only if it starts over."""
         alive = mine.state == ACTIVE and mine.run in (request.live or ())
+        dead = mine.state == ACTIVE and request.live is not None and mine.run not in request.live
+        if mine.operation != request.operation:
+            return request.restart and dead
         return mine.operation == request.operation and (mine.run == request.run or not alive)
 
     def granted(self, decision, kept, mine, request):
         given = decision.ledger.slots[request.node]
         assert decision.why == ""
-        assert decision.ledger.policy == self.policy
+        # A slot that is only taken over keeps the policy under which it was granted.
+        assert decision.ledger.policy == (self.ledger.policy if kept and mine else self.policy)
         assert {**kept, request.node: given} == decision.ledger.slots
         assert (given.operation, given.run, given.state) == (request.operation, request.run, ACTIVE)
         if mine:
@@ -877,7 +906,7 @@ class Group(RuleBasedStateMachine):
         assert decision.outcome in (WAIT, REFUSED)
         assert decision.why
         mine = kept.get(request.node)
-        if kept and self.ledger.policy != self.policy:
+        if kept and self.ledger.policy != self.policy and not (mine and mine.operation == request.operation):
             assert decision.outcome == REFUSED
             assert all(f"{name} " in decision.why for name in kept)
             return
@@ -885,7 +914,7 @@ class Group(RuleBasedStateMachine):
         if (
             request.node in self.there
             and mine
-            and (mine.operation != request.operation or not (failed or self.may_go_on(mine, request)))
+            and not (self.may_go_on(mine, request) or (failed and mine.operation == request.operation))
         ):
             culprits = {request.node}
         elif "unavailable:" in decision.why or "unavailable nodes:" in decision.why:

@@ -306,8 +306,8 @@ def test_the_next_node_waits_for_the_pause(ask):
 
 @pytest.mark.parametrize(
     ("ledger", "pause_"),
-    [(ended(0), 0), (ended(-120), 120), (ended(0, "firmware"), 120), (Ledger(), 120)],
-    ids=["no pause", "it is over", "another operation", "the first node"],
+    [(ended(0), 0), (ended(-120), 120), (ended(0, "firmware"), 120), (Ledger(), 120), (ended(3600), 120)],
+    ids=["no pause", "it is over", "another operation", "the first node", "a clock that was wrong"],
 )
 def test_no_node_waits_longer_than_the_pause(ask, ledger, pause_):
     assert ask(Api(ledger), pause=pause_)["waited"] == 0
@@ -339,16 +339,23 @@ def test_the_end_of_a_node_is_recorded(ask, state, counts):
     assert entry.get("ended") == (to_text(api.now()) if counts else None)
 
 
-@pytest.mark.parametrize(("per_domain", "outcome"), [(1, "granted"), (None, "wait")])
-def test_a_node_whose_domain_is_full_does_not_block_another_domain(tmp_path, per_domain, outcome):
+@pytest.mark.parametrize(
+    ("limits", "names", "outcome"),
+    [
+        ({"max_unavailable_per_domain": 1}, ("a2", "b1"), "granted"),
+        ({"max_domains": 1}, ("b1", "a2"), "granted"),
+        ({}, ("a2", "b1"), "wait"),
+    ],
+)
+def test_a_node_whose_domain_is_full_does_not_block_another_domain(tmp_path, limits, names, outcome):
     cluster = MemoryCluster()
     cluster.lives("me")
     claim = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
     cluster.node("a1", labels={"zone": "a"}, claim=claim)
     cluster.node("a2", labels={"zone": "a"})
     cluster.node("b1", labels={"zone": "b"})
-    params = {"group": "default", "selector": "", "max_unavailable": "2" if per_domain else "1", "topology_key": "zone"}
-    params |= {"max_unavailable_per_domain": per_domain, "max_domains": None if per_domain else 1, "max_failed": 0}
+    params = {"group": "default", "selector": "", "max_unavailable": "2" if limits else "1", "topology_key": "zone"}
+    params |= {"max_failed": 0, **limits}
     params |= {"operation": "kernel", "run": "me", "wait_timeout": 60, "unhealthy_grace": 300, "count_others": True}
     policy = policy_of(params)
     cluster.ledger(ledger=Ledger(policy, {"a1": Slot("a1", "kernel", "me", AT, domain="a", claims=1)}))
@@ -359,7 +366,7 @@ def test_a_node_whose_domain_is_full_does_not_block_another_domain(tmp_path, per
         node = cluster.get(paths.node(name))
         return slots._SlotRequest(context, {**params, "name": name, "state": "present"}, policy, node)
 
-    first, second = request("a2"), request("b1")
+    first, second = map(request, names)
     try:
         assert first._look().outcome == "wait"
         assert second._look().outcome == outcome
