@@ -35,6 +35,13 @@ options:
       - Whether the operation is complete for all nodes. Otherwise the next run resumes the operation.
     type: bool
     required: true
+  undone:
+    description:
+      - The names of the nodes that are not done, if they are known. A later run that does these nodes completes the
+        operation.
+    type: list
+    elements: str
+    default: []
   paused:
     description:
       - Whether the run may have paused NodeHealthChecks. Their pause ends, even if O(operation) is blank.
@@ -88,6 +95,7 @@ SPEC: dict[str, Any] = {
         "run": {"type": "str", "required": True},
         "group": {"type": "str", "required": True},
         "complete": {"type": "bool", "required": True},
+        "undone": {"type": "list", "elements": "str", "default": []},
         "paused": {"type": "bool", "default": False},
         "left": {"type": "str", "default": ""},
         **auth_options(),

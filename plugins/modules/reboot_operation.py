@@ -64,6 +64,13 @@ options:
       - With O(state=ended), whether no node was left over.
     type: bool
     default: true
+  undone:
+    description:
+      - The names of the nodes that are not done, if they are known. A later run that does these nodes completes the
+        operation.
+    type: list
+    elements: str
+    default: []
 seealso:
   - module: holdfast.kubernetes.node_claim
   - module: holdfast.kubernetes.reboot_slot
@@ -106,6 +113,12 @@ adopted:
   description: Whether another run started it.
   type: bool
   returned: success
+taken:
+  description: Which of the nodes have a slot of the operation, in any group. An earlier run may have left them in the
+    middle of their reboot.
+  type: list
+  elements: str
+  returned: success
 takes_over:
   description: Nodes whose slots passed from dead runs to this one.
   type: list
@@ -142,6 +155,7 @@ SPEC: dict[str, Any] = {
         "forks": {"type": "int"},
         "state": {"type": "str", "choices": ["begun", "ended"], "default": "begun"},
         "complete": {"type": "bool", "default": True},
+        "undone": {"type": "list", "elements": "str", "default": []},
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -16,12 +16,14 @@ from typing import Any
 
 from .._api.times import seconds_between
 from .._shared.bounds import moment
-from .ledger_rules import ACTIVE, FAILED, Ledger, operation_entry, with_entry
+from .ledger_rules import ACTIVE, FAILED, Ledger, Slot, operation_entry, with_entry
 from .run_rules import DEAD_AFTER, Run
 
 # Seconds after its last sign of life in which an operation can be resumed: a day and some hours, so that a nightly run
 # resumes what the run of the night before left unfinished.
 ADOPT_WITHIN = 93600
+# How many nodes an operation names that its runs have not done.
+KEPT_LEFT = 300
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,9 @@ def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: d
     known = bool(entry.get("runs") or entry.get("seen"))
     # A dead run may only be paused. Its Lease stays until the operation ends, so that it counts as alive when it wakes.
     others = [run for run in entry.get("runs", []) if run != request.run and run in runs]
-    entry = {**entry, "runs": [*others, request.run], "seen": now.isoformat(), "unfinished": False}
+    left = _left(entry, request.nodes)
+    entry.pop("left", None)
+    entry = {**entry, "runs": [*others, request.run], "seen": now.isoformat(), **left}
     if known and live.isdisjoint(others):
         entry["failures"] = _still_failed(ledger, entry["failures"], request.nodes)
         if not entry["failures"]:
@@ -90,17 +94,46 @@ def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: d
     return StartDecision(operation, bool(adopted) or known, tuple(sorted(taken)), replace(ledger, slots=slots))
 
 
-def end(ledger: Ledger, operation: str, run: str, live: Collection[str], *, complete: bool, now: datetime) -> Ledger:
-    """Remove a run from its operation, together with the operation's dead runs."""
+def end(
+    ledger: Ledger,
+    operation: str,
+    run: str,
+    live: Collection[str],
+    *,
+    complete: bool,
+    now: datetime,
+    undone: Collection[str] = (),
+    elsewhere: Collection[Slot] = (),
+) -> Ledger:
+    """Remove a run from its operation, together with the operation's dead runs.
+
+    Args:
+        complete: Whether the run has done all its nodes.
+        undone: The nodes that it has not done, if they are known.
+        elsewhere: The slots in the ledgers of other groups.
+    """
     entry = operation_entry(ledger, operation)
     runs = [other for other in entry.get("runs", []) if other != run and other in live]
-    abandoned = [
-        slot
-        for slot in ledger.slots.values()
-        if slot.operation == operation and slot.state == ACTIVE and slot.run != run and slot.run not in live
-    ]
+    # Another group may have an operation of the same name.
+    slots = [*ledger.slots.values(), *(slot for slot in elsewhere if slot.run in entry.get("runs", []))]
+    abandoned = {
+        slot.node
+        for slot in slots
+        if slot.operation == operation and slot.state == ACTIVE and (slot.run == run or slot.run not in live)
+    }
     unfinished = not complete or bool(entry.get("unfinished")) or bool(abandoned)
-    return with_entry(ledger, {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished})
+    named = "left" in entry
+    left = {*entry.pop("left", ()), *undone, *abandoned}
+    # Without names, the next run counts as one that does all nodes.
+    known = len(left) <= KEPT_LEFT and (complete or bool(undone)) and (named or not entry.get("unfinished"))
+    names = {"left": sorted(left)} if unfinished and known else {}
+    return with_entry(ledger, {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished, **names})
+
+
+def _left(entry: Mapping[str, Any], nodes: Collection[str]) -> dict[str, Any]:
+    """What stays of the nodes that ended runs have left: those that the new run does not do."""
+    left = [name for name in entry.get("left", ()) if name not in nodes] if entry.get("unfinished") else []
+    return {"unfinished": True, "left": left} if left else {"unfinished": False}
 
 
 def _to_join(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime) -> str:

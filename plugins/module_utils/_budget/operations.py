@@ -18,7 +18,7 @@ from .._shared.hold_rules import FIELD_SELECTOR
 from . import ledger_rules, operation_rules, run_rules
 from . import ledger_store as store
 from . import runs as run_leases
-from .ledger_rules import FAILED, Ledger
+from .ledger_rules import FAILED, Ledger, Slot
 from .operation_rules import StartDecision, StartRequest
 
 
@@ -37,12 +37,20 @@ def _begin(cluster: Cluster, params: Params) -> Result:
         raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
     with run_leases.heartbeat(cluster, params["run"], params.get("holder") or ""):
         before, decision = retry_conflicts(lambda: _enter(cluster, params))
+        taken = {slot.node for slot in _slots(cluster) if slot.operation == decision.operation}
     return {
         "changed": before != decision.ledger,
         "operation": decision.operation,
         "adopted": decision.adopted,
         "takes_over": list(decision.takes_over),
+        "taken": sorted(taken & set(params.get("nodes") or [])),
     }
+
+
+def _slots(cluster: Cluster, but: str = "") -> list[Slot]:
+    """The slots of all groups but one. Those of control-plane nodes are in a ledger of their own."""
+    ledgers = [ledger for group, ledger in store.all_ledgers(cluster) if group != but]
+    return [slot for ledger in ledgers for slot in ledger.slots.values()]
 
 
 def _warn_of_few_forks(context: Context, params: Params) -> None:
@@ -95,6 +103,8 @@ def _end(cluster: Cluster, params: Params) -> Result:
             params["run"],
             live,
             complete=params["complete"],
+            undone=params.get("undone") or (),
+            elsewhere=_slots(cluster, but=params["group"]),
             now=cluster.now(),
         )
         store.store(cluster, params["group"], config_map, after)
@@ -107,7 +117,13 @@ def _end(cluster: Cluster, params: Params) -> Result:
     before, after = retry_conflicts(attempt)
     _delete_dead_runs(cluster, before, after, params["operation"])
     run_leases.end(cluster, params["run"])
-    return {"changed": before != after, "operation": params["operation"], "adopted": False, "takes_over": []}
+    return {
+        "changed": before != after,
+        "operation": params["operation"],
+        "adopted": False,
+        "takes_over": [],
+        "taken": [],
+    }
 
 
 def _await_silent(cluster: Cluster, params: Params) -> None:

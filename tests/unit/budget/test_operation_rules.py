@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import (
+    KEPT_LEFT,
     StartRequest,
     begin,
     end,
@@ -165,7 +166,7 @@ class TestEnd:
         ("left", "unfinished"),
         [
             ({}, True),
-            ({"owner": "two"}, False),
+            ({"owner": "two"}, True),
             ({"owner": "three"}, False),
             ({"state": FAILED}, False),
         ],
@@ -193,3 +194,32 @@ class TestEnd:
         after = end(resumed, "old", "two", {"two"}, complete=True, now=NOW)
 
         assert begin(after, request(), runs(run("two")), NOW).operation == "new"
+
+    def test_a_run_over_some_nodes_does_not_finish_what_others_left(self):
+        """A --limit, or AWX's relaunch on failed hosts: the next night would reboot all nodes again."""
+        left = end(ledger(runs=["one"]), "old", "one", {"one"}, complete=False, undone=["alfa", "zulu"], now=NOW)
+        resumed = begin(left, request(), runs(run("two")), NOW).ledger
+        after = end(resumed, "old", "two", {"two"}, complete=True, now=NOW)
+
+        assert (after.operations[-1]["unfinished"], after.operations[-1]["left"]) == (True, ["zulu"])
+        rest = replace(request(), run="three", nodes=frozenset({"zulu"}))
+        last = end(
+            begin(after, rest, runs(run("three")), NOW).ledger, "old", "three", {"three"}, complete=True, now=NOW
+        )
+        assert last.operations[-1]["unfinished"] is False
+        assert "left" not in last.operations[-1]
+
+    def test_too_many_names_are_not_kept(self):
+        many = [f"node-{number}" for number in range(KEPT_LEFT + 1)]
+        left = end(ledger(runs=["one"]), "old", "one", {"one"}, complete=False, undone=many, now=NOW)
+
+        assert left.operations[-1]["unfinished"] is True
+        assert "left" not in left.operations[-1]
+
+    def test_a_slot_in_the_ledger_of_another_group_counts(self):
+        """Control-plane nodes have their slots in a ledger of their own."""
+        # The other group has an operation of the same name.
+        elsewhere = [slot("alfa"), slot("bravo", "of another group")]
+        after = end(ledger(runs=["one", "two"]), "old", "two", {"two"}, complete=True, elsewhere=elsewhere, now=NOW)
+
+        assert (after.operations[-1]["unfinished"], after.operations[-1]["left"]) == (True, ["alfa"])
