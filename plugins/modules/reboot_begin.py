@@ -88,6 +88,21 @@ group:
   description: The group whose ledger has the operation.
   type: str
   returned: success
+taken:
+  description: Which of the nodes have a slot of the operation.
+  type: list
+  elements: str
+  returned: success
+began:
+  description: When the run began, as a time of the API server.
+  type: str
+  returned: success
+resumes:
+  description: The hosts whose nodes an earlier run of the operation may have left in the middle of their reboot. They come
+    before all others.
+  type: list
+  elements: str
+  returned: success
 own_host:
   description: The host of the node on which the controller runs; empty if there is none.
   type: str

@@ -114,6 +114,11 @@ left:
   description: What is left to do, as text; empty if there is nothing.
   type: str
   returned: success
+undone:
+  description: The names of the nodes that are not done.
+  type: list
+  elements: str
+  returned: success
 complete:
   description: Whether the operation is complete for all nodes.
   type: bool

@@ -32,11 +32,11 @@ options:
     type: str
   play:
     description:
-      - The pass of the playbook. V(first) puts a held node off. V(canary) is the pass of the nodes that go first. V(last) and
+      - The pass of the playbook. V(resume) only does nodes that an earlier run left in the middle of their reboot. V(first) puts a held node off. V(canary) is the pass of the nodes that go first. V(last) and
         V(own) wait for the holders. V(only) is the role without the playbook. With V(plan), the action plugin only asks
         the node; M(holdfast.kubernetes.reboot_plan) does the rest.
     type: str
-    choices: [only, canary, first, last, own, plan]
+    choices: [only, resume, canary, first, last, own, plan]
     default: only
   last:
     description:
@@ -266,7 +266,11 @@ SPEC: dict[str, Any] = {
         "operation": {"type": "str", "required": True},
         "operation_group": {"type": "str"},
         "inventory_host": {"type": "str"},
-        "play": {"type": "str", "choices": ["only", "canary", "first", "last", "own", "plan"], "default": "only"},
+        "play": {
+            "type": "str",
+            "choices": ["only", "resume", "canary", "first", "last", "own", "plan"],
+            "default": "only",
+        },
         "last": {"type": "dict"},
         "answer": {"type": "dict"},
         "shutdown": {"type": "dict"},

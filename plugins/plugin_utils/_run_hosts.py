@@ -24,16 +24,19 @@ def others(variables: Variables, canaries: Sequence[str]) -> dict[str, Any]:
 
 
 def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
-    """Options of ``reboot_report``: the hosts, and the operation from the first host that has one."""
+    """Options of ``reboot_report``: the hosts, and the operation of the run that began last.
+
+    A playbook may import the playbook of the role twice. A host that dropped out of the first run is not in the second
+    one, and its variables are those of the first.
+    """
     hosts: list[dict[str, Any]] = []
-    begun: Mapping[str, Any] = {}
+    begun = max((_registered(variables, name, BEGUN) for name in names), key=_began, default={})
     for name in names:
-        read = _registered(variables, name, READ)
-        begun = begun or _registered(variables, name, BEGUN)
+        read, turn = _registered(variables, name, READ), _turn(variables, name)
         hosts.append(
             {
                 "host": name,
-                "turn": _turn(variables, name),
+                "turn": turn if turn.get("run", begun.get("run")) == begun.get("run") else {},
                 "settings": read.get("settings") or {},
                 "settings_error": str(read.get("msg") or "unknown") if read.get("failed") else "",
             }
@@ -46,6 +49,10 @@ def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
 def settings_of(hosts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The settings of each host that has read them."""
     return [host["settings"] for host in hosts if host["settings"]]
+
+
+def _began(begun: Mapping[str, Any]) -> str:
+    return str(begun.get("began") or "")
 
 
 def _turn(variables: Variables, host: str) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _settings
 
 ROLE = Path(__file__).resolve().parents[2] / "roles/rolling_reboot"
@@ -171,7 +172,8 @@ def operation(
     checked = validator.validate(dict(params))
     assert not checked.error_messages, f"{module}: {checked.error_messages}"
     valid = {key: value for key, value in checked.validated_parameters.items() if value is not None}
-    return (reboot if module == "reboot" else found.OPERATION), {**dict.fromkeys(found.SPEC["argument_spec"]), **valid}
+    played = {"reboot": reboot, "reboot_turn": turn}.get(module) or found.OPERATION
+    return played, {**dict.fromkeys(found.SPEC["argument_spec"]), **valid}
 
 
 @lru_cache(None)
@@ -184,6 +186,14 @@ def _user_tasks(context: Context, params: Mapping[str, Any]) -> Result:
     """The user's own tasks succeed, or fail."""
     said = context.cluster.ask("USER", params["node"], {key: params[key] for key in params if key != "node"})
     return {} if said is api.OK else {"failed": True, "msg": f"{params['step']} failed"}
+
+
+def turn(context: Context, params: Mapping[str, Any]) -> Result:
+    """What the action plugin of the module does. Each node answers that it needs no reboot."""
+    found = reboot_turn(context, params)
+    if found["step"] != "ask":
+        return found
+    return reboot_turn(context, {**params, "last": found, "answer": {"needed": ""}})
 
 
 def reboot(context: Context, params: Mapping[str, Any]) -> Result:
@@ -263,20 +273,25 @@ class Plan:
         return Program(f"begin {self._key}", tasks, self.number)
 
     def host(self, node: str, begun: Result) -> Program:
-        """Both passes of the playbook. No node starts the last one before all nodes are through the first."""
+        """The passes of the playbook. No node starts one before all nodes are through the one before."""
 
         def tasks() -> Tasks:
-            variables = {**_variables("first", node), "__rolling_reboot_begun": begun}
-            yield from self._pass(node, variables)
+            variables = {**_variables("", node), "__rolling_reboot_begun": begun}
+            if node in begun["resumes"]:
+                yield from self._pass("resume", node, variables)
+            if begun["resumes"]:
+                yield Call("Wait for the other nodes", None)
+            if _turn(variables).get("step") in (None, "put_off"):
+                yield from self._pass("first", node, variables)
             if _turn(variables).get("step") == "put_off":
                 yield Call("Wait for the other nodes", None)
-                variables["__rolling_reboot_pass"] = "last"
-                yield from self._pass(node, variables)
+                yield from self._pass("last", node, variables)
             return _turn(variables)
 
         return Program(f"host {node} {self._key} {json.dumps(begun, sort_keys=True)}", tasks, self.number)
 
-    def _pass(self, node: str, variables: Variables) -> Tasks:
+    def _pass(self, name: str, node: str, variables: Variables) -> Tasks:
+        variables["__rolling_reboot_pass"] = name
         try:
             yield from self._role(node).play("node.yml", variables)
         except Failed as failure:

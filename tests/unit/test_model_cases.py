@@ -15,7 +15,6 @@ from model.role import Plan
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import Facts
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import Seen
 
 pytestmark = pytest.mark.usefixtures("other_rules")
 
@@ -166,8 +165,7 @@ def test_the_next_run_returns_slot_and_claim_of_a_node_that_is_done():
 
 def test_without_taking_them_over_they_would_stay(monkeypatch):
     """The rule as it was: a node that needs no reboot is skipped."""
-    monkeypatch.setattr(Seen, "claimed_by_another", lambda *_run: False)
-    monkeypatch.setattr(Facts, "owns_slot", False)
+    monkeypatch.setattr(Facts, "left_behind", False)
 
     assert "promise 3: alfa is left with ['holdfast.dev/claim']" in explore(a_claim_on_a_node_that_is_done()).broken
 

@@ -17,13 +17,14 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 # No server listens on this port.
 AWAY = {"host": "https://127.0.0.1:9", "api_key": "none", "api_timeout": 0}
-HOME = {"auth": AWAY, "management": {}}
+BEGAN = "2026-11-21T09:00:00.000000Z"
+HOME = {"auth": AWAY, "management": {}, "began": BEGAN}
 
 
 def of(name, result, operation="kernel", **more):
     return {
         "__rolling_reboot_turn": {"result": {"name": name, "result": result, "detail": result}, **more},
-        "__rolling_reboot_begun": {"operation": operation, "run": "run-1", "group": "default"},
+        "__rolling_reboot_begun": {"operation": operation, "run": "run-1", "group": "default", "began": BEGAN},
         "__rolling_reboot_home": HOME,
     }
 
@@ -146,3 +147,75 @@ def test_a_report_that_fails_makes_the_playbook_fail_where_no_node_failed(report
     )
 
     assert code != 0
+
+
+LATER = "2026-11-21T10:00:00.000000Z"
+
+
+def test_a_playbook_that_imports_this_one_twice_gets_two_reports(report):
+    """A host that dropped out of the first run has its variables, and may be of another cluster."""
+    later = {"operation": "second", "run": "run-2", "group": "default", "began": LATER}
+    second = {
+        **of("node-2", "rebooted", run="run-2"),
+        "__rolling_reboot_begun": later,
+        "__rolling_reboot_home": {"auth": {**AWAY, "host": "https://127.0.0.1:10"}, "began": LATER},
+    }
+    code, written, output = report({"node-1": of("node-1", "rebooted", run="run-1"), "node-2": second})
+
+    assert code != 0
+    assert (written["about"]["run"], written["summary"]["operation"]) == ("run-2", "second")
+    assert (written["summary"]["rebooted"], written["summary"]["not_reported"]) == (["node-2"], ["node-1"])
+    assert "OPERATION second COULD NOT BE ENDED: The API server https://127.0.0.1:10 did not answer" in output
+
+
+BEGUN = {"run": "run-2", "own_host": "own", "resumes": ["midway", "early"], "canaries": ["canary", "early"]}
+
+
+@pytest.fixture
+def plays_passes(tmp_path):
+    """Runs the passes of the playbook over hosts that say what the role answers, and which passes they expect."""
+    plays = yaml.safe_load((CHECKOUT / "playbooks/plays/run_rolling_reboot.yml").read_text())
+    passes = [play for play in plays if "__rolling_reboot_step" in play.get("vars", {})]
+    for play in passes:
+        (task,) = play["tasks"]
+        del task["ansible.builtin.include_role"]
+        answer = f"{{{{ (answers | default({{}})).{task['vars']['__rolling_reboot_pass']} | default('done') }}}}"
+        task["ansible.builtin.set_fact"] = {
+            "went": "{{ went | default([]) + [__rolling_reboot_pass] }}",
+            "__rolling_reboot_turn": {"run": "run-2", "step": answer},
+        }
+    check = {"ansible.builtin.assert": {"that": "went == expected", "fail_msg": "{{ went }}"}}
+    passes.append({"hosts": "nodes", "gather_facts": False, "tasks": [check]})
+    (tmp_path / "play.yml").write_text(yaml.safe_dump(passes))
+
+    def run(hosts):
+        known = {name: {**given, "__rolling_reboot_begun": BEGUN} for name, given in hosts.items()}
+        (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": {"hosts": known}}))
+        program = str(Path(sys.executable).parent / "ansible-playbook")
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+        return subprocess.run(
+            [program, "-i", "inventory.yml", "-e", "rolling_reboot_hosts=nodes", "play.yml"],
+            cwd=tmp_path,
+            env={**env, "ANSIBLE_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_each_host_has_its_pass(plays_passes):
+    """Nodes that an earlier run has begun come first. A node that is put off gets one more pass."""
+    done = plays_passes(
+        {
+            "plain": {"expected": ["first"]},
+            "held": {"expected": ["first", "last"], "answers": {"first": "put_off"}},
+            "midway": {"expected": ["resume"]},
+            "early": {"expected": ["resume", "canary"], "answers": {"resume": "put_off"}},
+            "canary": {"expected": ["canary"]},
+            "own": {"expected": ["own"]},
+            "earlier": {"expected": ["first"], "__rolling_reboot_turn": {"run": "run-1", "step": "done"}},
+        }
+    )
+    assert done.returncode == 0, done.stdout

@@ -18,7 +18,7 @@ from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, wait_for
 from .._budget import ledger_store, runs
-from .._budget.claim_rules import PURPOSE, ClaimLost
+from .._budget.claim_rules import PURPOSE, ClaimLost, claim_of, taken_by_another
 from .._budget.lifecycle_rules import others_words, still_maintained
 from .._budget.node_claim import node_claim
 from .._drain.drain import pods_on
@@ -89,9 +89,10 @@ class _Admission:
             conditions=settings["lifecycle_conditions"],
             taint=settings.get("prefer_no_schedule", False),
         )
-        # Use the last answer only if it asked for this request. An answer from an earlier pass does not count.
+        # Use the last answer only if it asked for this request. An answer from an earlier pass or run does not count.
         given = params.get("last") or {}
-        last = given if _AGAIN in (given.get("steps") or []) else {}
+        again = _AGAIN in (given.get("steps") or []) and given.get("run", params["run"]) == params["run"]
+        last = given if again else {}
         # Every answer except a question is given after the warning.
         warned = bool(last) and last.get("step") != rules.ASK
         self._settings = _settings(self._params, plan=context.check_mode, again=warned)
@@ -134,7 +135,7 @@ class _Admission:
         while True:
             step = rules.next_step(self._facts)
             if self._context.check_mode and step.name != rules.ASK and step.name not in _LOOKS:
-                return self._plan(step)
+                return self._plan(rules.decision(self._facts))
             if step.name in ANSWERS:
                 return self._answer(step)
             self._facts = self._carry_out[step.name](step)
@@ -195,21 +196,30 @@ class _Admission:
         return result_of(seen.name, step.name, step.why, record=record, before=seen.boot_id, after=seen.boot_id)
 
     def _plan(self, step: Step) -> Result:
-        """What a run would do. If the node could start now, its drain counts too."""
+        """What a run would do. If the node could start now and still has to be drained, its drain counts too."""
         self._warn()
         if step.error == "unknown":
             raise Refused(step.why, node=self._settings.node)
         found = rules.plan_of(step, self._facts)
-        if found.verdict == NOW and not self._facts.rebooted and not self._params["disable_eviction"]:
-            options = Options(force=self._params["force"], delete_emptydir=self._params["delete_emptydir"])
-            drain = self._drain(self._settings.node, options)
-            blockers = self._selected(drain["blockers"])
-            found = rules.plan_with_drain(found, blockers, delete_after=self._params.get("delete_after"))
+        if found.verdict == NOW and "drain" in rules.steps_left(self._facts):
+            found = self._plan_with_drain(found)
         return self._planned("planned", found.why, verdict=found.verdict)
 
-    def _selected(self, blockers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The blockers among the pods that the drain selects."""
-        selector = self._params.get("pod_selector")
+    def _plan_with_drain(self, found: rules.Verdict) -> rules.Verdict:
+        params = self._params
+        options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
+        drain = self._drain(self._settings.node, options)
+        blockers = self._selected(drain["blockers"], params.get("pod_selector"))
+        refused = [item for item in blockers if item.get("pdb")]
+        if params["disable_eviction"]:
+            # Budgets do not stop this drain, but other pods may.
+            blockers, refused = [item for item in blockers if item not in refused], []
+        after = params.get("delete_after")
+        deletes = self._selected(refused, params.get("delete_selector")) if after is not None else []
+        return rules.plan_with_drain(found, blockers, deletes=deletes, delete_after=after)
+
+    def _selected(self, blockers: Sequence[Mapping[str, Any]], selector: str | None) -> list[Mapping[str, Any]]:
+        """The blockers among the pods that a label selector selects; all of them without one."""
         if not selector or not blockers:
             return list(blockers)
         names = {pod.full_name for pod in pods_on(self._cluster, self._settings.node, selector)}
@@ -285,6 +295,7 @@ class _Admission:
             override_maintenance=params["override_maintenance"],
             now=self._cluster.now() if self._old_after < inf else None,
             old_after=self._old_after,
+            stuck=self._why_stuck(node),
         )
         self._last = seen
         answer = self._facts.answer
@@ -292,6 +303,14 @@ class _Admission:
             # The node answered just now, so the answer is about this boot.
             answer = replace(answer, boot_id=seen.boot_id)
         return replace(self._facts.looked(seen), answer=answer)
+
+    def _why_stuck(self, node: Object) -> str:
+        """Why a dead run of another operation keeps the node from this run; empty if none does."""
+        claim = claim_of(node)
+        if claim is None or claim.operation == self._settings.operation or claim.run == self._settings.run:
+            return ""
+        live = runs.live_ids(self._cluster)
+        return "" if claim.run in live else taken_by_another(self._settings.node, claim, live).message
 
     def _look_at_etcd(self, _step: Step) -> Facts:
         etcd = _etcd(self._quorum(wait_timeout=0))
@@ -313,7 +332,7 @@ class _Admission:
                 reboot_canary(self._context, options)
             except (CanaryFailed, TimedOut) as error:
                 known = Canaries(trouble=error.message)
-        return replace(self._facts, canaries=known)
+        return replace(self._facts, canaries=known, window=None)
 
     def _look_at_window(self, _step: Step) -> Facts:
         """Wait for a window. With a slot, do not wait: others could use the slot."""
@@ -413,25 +432,29 @@ class _Admission:
             count_others=params["count_others"],
             unhealthy_grace=params["unhealthy_grace"],
             pause=params.get("pause", 0),
+            restart=params["restart"],
             wait_timeout=wait_timeout,
         )
 
-    def _take_over(self, _step: Step) -> Facts:
+    def _take_over(self, step: Step) -> Facts:
         """Take over the slot and the claim of a dead run on a node that is not rebooted now. Then return them."""
         try:
             if self._facts.node.slot is not None:
                 # That run may have died after it returned its slot. The budget may be full by now.
                 self._ask_for_slot(wait_timeout=0)
-            return self._take_claim(wait_timeout=0)
-        except (Refused, TimedOut):
-            # That run is alive. It returns them itself, so its slot passes back to it.
+            self._take_claim(wait_timeout=0)
+        except (Refused, TimedOut) as error:
+            # A live run returns them itself, so its slot passes back to it.
             self._work.slot(self._budget.group, "absent")
-            return replace(self._facts, left_to_another=True)
+            kept = error.message if isinstance(error, Refused) else ""
+            return self._facts.after_take_over(step.why, taken=False, kept=kept)
+        return self._facts.after_take_over(step.why, taken=True)
 
     def _claim(self, _step: Step) -> Facts:
-        return self._take_claim(wait_timeout=self._params["claim_timeout"])
+        self._take_claim(wait_timeout=self._params["claim_timeout"])
+        return self._facts.after_claim()
 
-    def _take_claim(self, *, wait_timeout: int) -> Facts:
+    def _take_claim(self, *, wait_timeout: int) -> None:
         options = {
             "name": self._settings.node,
             "run": self._settings.run,
@@ -447,7 +470,6 @@ class _Admission:
         changed = node_claim(self._context, options)["changed"]
         self._work.changed |= changed
         self._silences.begin()
-        return self._facts.after_claim()
 
     def _await_back(self, _step: Step) -> Facts:
         """Wait for a node that is down.
@@ -476,8 +498,9 @@ class _Admission:
         return self._facts.after_attempt(step.why)
 
     def _put_back(self, step: Step) -> Facts:
-        self._work.put_back(self._budget.group)
-        self._context.say(f"Node {self._settings.node} is uncordoned, and tried again later: {step.why}")
+        self._work.put_back(self._budget.group, step.record, step.why)
+        then = "" if self._facts.restores is not None else ", and tried again later"
+        self._context.say(f"Node {self._settings.node} is uncordoned{then}: {step.why}")
         return self._facts.after_attempt(step.why)
 
     def _unclaim(self, step: Step) -> Facts:
@@ -521,15 +544,19 @@ def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
         "graceful_shutdown",
         "slot_timeout",
         "unhealthy_grace",
+        "restart",
     )
-    play = params["play"]
+    play, host = params["play"], params.get("inventory_host") or ""
+    # In the pass that resumes, a canary may be among the hosts.
+    canary = host in (params.get("canary_hosts") or [])
     return Settings(
         node=params["name"],
-        host=params.get("inventory_host") or "",
-        put_off=play == "first" and not plan,
+        host=host,
+        resumes=play == "resume" and not plan,
+        put_off=play in ("resume", "first") and not plan,
         again=play == "last" or again,
-        waits_for_canaries=bool(params["canaries"]) and play != "canary" and not plan,
-        canary=play == "canary" and not plan,
+        waits_for_canaries=bool(params["canaries"]) and not canary and not plan,
+        canary=canary and not plan,
         windows=bool(params["windows"]),
         quorum_command=bool(params.get("quorum_command")),
         user_steps=frozenset(user_files(params)),

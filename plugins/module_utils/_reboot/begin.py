@@ -8,9 +8,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from itertools import islice
 
+from .._api import node_rules, paths
 from .._api.errors import InvalidInput
+from .._api.names import EXCLUDE
 from .._api.runner import Context, Params, Result
+from .._api.times import to_text
 from .._budget import runs
 from .._budget.operations import reboot_operation
 from .._nodes import health_checks
@@ -31,17 +35,20 @@ def reboot_begin(context: Context, params: Params) -> Result:
         Alertmanager(params["alertmanager"], "")
     # If this fails, nothing is left to undo.
     own = "" if alone else _own_host(context, settings, hosts)
+    # Without the playbook, the canaries are among all hosts of the play, too.
+    canaries = _canaries(context, settings["canary"], params["hosts"], own)
     begun = enter(context, params, hosts, alone=params["inventory_host"] if alone else "")
     if settings.get("pause_health_checks"):
         health_checks.pause(context, begun["run"])
-    canaries = [host for host in canaries_of(settings["canary"], list(hosts)) if host != own]
     return {
         **begun,
+        "began": to_text(context.cluster.now()),
         "own_host": own,
         "paused": bool(settings.get("pause_health_checks")),
+        "resumes": [host for host, node in hosts.items() if node in begun["taken"]],
         "canaries": canaries,
         # For a canary in another slice of the job, only the name is known.
-        "canary_nodes": [hosts.get(host, host) for host in canaries],
+        "canary_nodes": [params["hosts"].get(host, host) for host in canaries],
     }
 
 
@@ -86,6 +93,7 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
         "changed": False,
         "operation": found["operation"],
         "adopted": found["adopted"],
+        "taken": found["taken"],
         "run": run,
         "holder": holder,
         "group": settings["group"],
@@ -106,11 +114,23 @@ def _refuse_two_hosts_of_a_node(hosts: Mapping[str, str]) -> None:
         )
 
 
-def canaries_of(asked: Sequence[str], hosts: Sequence[str]) -> list[str]:
-    """Hosts that go first: the named hosts or, for a number, as many of the first hosts."""
+def _canaries(context: Context, asked: Sequence[str], hosts: Mapping[str, str], own: str) -> list[str]:
+    """Hosts that go first: the named hosts or Nodes or, for a number, as many of the first hosts that take part."""
     if len(asked) == 1 and asked[0].isdecimal():
-        return list(hosts[: int(asked[0])])
-    return list(asked)
+        may = (host for host in hosts if host != own and _takes_part(context, hosts[host]))
+        return list(islice(may, int(asked[0])))
+    of_node = {node: host for host, node in hosts.items()}
+    named = [name if name in hosts else of_node.get(name, name) for name in asked]
+    if own in named:
+        context.warn(
+            f"Host {own} is no canary: this controller runs on its node, so the node goes last. Name another canary."
+        )
+    return [host for host in named if host != own]
+
+
+def _takes_part(context: Context, name: str) -> bool:
+    node = context.cluster.find(paths.node(name))
+    return node is not None and EXCLUDE not in node_rules.labels_of(node)
 
 
 def _own_host(context: Context, settings: Params, hosts: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .._budget.claim_rules import PURPOSE
 from .refusal_rules import IGNORE, REQUIRE, WARN, Canaries, Etcd, Shutdown
 from .seen_rules import Seen
 
@@ -26,6 +27,8 @@ class Settings:
     Attributes:
         when: How the need for a reboot is decided: by the distribution (``required``), by the user's command
             (``command``), or ``always``.
+        resumes: In this pass, the run only does the nodes that an earlier run has left in the middle of their reboot.
+        restart: Take over what dead runs of other operations left.
         put_off: Leave a node that is held for a later pass; do not wait for its holders.
         again: The node had its turn in an earlier pass of this run, which gave the warning.
         waits_for_canaries: Other nodes go first.
@@ -43,6 +46,8 @@ class Settings:
     host: str = ""
     when: str = REQUIRED
     method: str = "systemd"
+    resumes: bool = False
+    restart: bool = False
     put_off: bool = False
     again: bool = False
     waits_for_canaries: bool = False
@@ -121,7 +126,9 @@ class Facts:
     Attributes:
         has_slot: The group gave this run a slot for the node.
         claimed: This run has the claim. Before that, the run does not change the node.
-        left_to_another: Another run of the operation has the claim, and may be alive.
+        restores: Why this run took the claim only to return what a dead run left; ``None`` if it works on the node.
+        taken_over: This run has tried to take over what a dead run left on the node.
+        kept: Why it could not, although that run is dead; empty if it could.
         holders_waited: The wait for the holders has ended in this attempt.
         slot_tasks_run: The user's tasks before the slot have run in this attempt.
         back_waited: The wait for a node whose reboot an earlier run started has ended.
@@ -140,7 +147,9 @@ class Facts:
     slot_wait: SlotWait = SlotWait()
     has_slot: bool = False
     claimed: bool = False
-    left_to_another: bool = False
+    restores: str | None = None
+    taken_over: bool = False
+    kept: str = ""
     holders_waited: bool = False
     slot_tasks_run: bool = False
     back_waited: bool = False
@@ -189,16 +198,26 @@ class Facts:
         return record.id == self.settings.operation and record.result == "rebooted" and not record.old
 
     @property
-    def owns_slot(self) -> bool:
-        """This run got the node's slot from a dead run when it began, and has had no attempt on the node yet.
+    def left_behind(self) -> bool:
+        """A dead run has left its slot, its claim or its cordon on the node, and this run may return them.
 
-        A slot that is still there after an attempt stays until a run resumes work on the node.
+        The run got the slot of a dead run when it began, or still has to take it over. A failed node keeps all of them,
+        and a node that is down, or may go down, keeps its cordon.
         """
-        return (
-            not (self.claimed or self.attempts)
-            and self.node.exists
-            and self.node.slot_is(self.settings.run, self.settings.operation)
-        )
+        node, settings = self.node, self.settings
+        if self.claimed or self.taken_over or self.midway or not node.exists or node.failed:
+            return False
+        if node.cordoned_by == PURPOSE:
+            return (settings.restart or not node.stuck) and not node.failed_over and not node.may_go_down()
+        owned = not self.attempts and node.slot_is(settings.run, settings.operation)
+        return owned or node.left_by_another(settings.run, settings.operation, restart=settings.restart)
+
+    @property
+    def stays_cordoned(self) -> str:
+        """Why this run can't undo the cordon of a dead run, as text; empty if there is none, or if it can."""
+        if self.node.cordoned_by != PURPOSE or self.node.excluded or self.left_behind:
+            return ""
+        return self.kept or self.node.stuck
 
     @property
     def needs_no_answer(self) -> bool:
@@ -254,8 +273,22 @@ class Facts:
     def after_claim(self) -> Facts:
         return replace(self.stale(), claimed=True)
 
+    def after_take_over(self, why: str, *, taken: bool, kept: str = "") -> Facts:
+        """The claim was taken to return what a dead run left, or it could not be taken: another run has it.
+
+        Args:
+            why: Why this run does not work on the node.
+            taken: Whether this run has the claim now.
+            kept: Why it could not take the claim, although the other run is dead.
+        """
+        return replace(self.stale(), claimed=taken, restores=why if taken else None, taken_over=True, kept=kept)
+
     def after_attempt(self, why: str) -> Facts:
-        """Slot and claim are returned; the next attempt begins from the start."""
+        """Slot and claim are returned; the next attempt begins from the start.
+
+        To return what a dead run left is no attempt.
+        """
+        counted = self.restores is None
         return replace(
             self.stale(),
             has_slot=False,
@@ -265,6 +298,7 @@ class Facts:
             back_waited=False,
             quorum_kept=False,
             slot_wait=SlotWait(),
-            attempts=self.attempts + 1,
-            left=why,
+            restores=None,
+            attempts=self.attempts + counted,
+            left=why if counted else self.left,
         )

@@ -122,7 +122,7 @@ def _held(work: Work, params: Params) -> Result:
     )
     if step.name == STOP:
         raise Held(step.why, node=work.node)
-    work.put_back(params["group"])
+    work.put_back(params["group"], step.record, step.why)
     why = f"Node {work.node} is uncordoned, and tried again later: {step.why}"
     work.context.say(why)
     return {

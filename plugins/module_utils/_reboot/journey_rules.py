@@ -85,6 +85,8 @@ USER_STEPS = ("before_slot", *(step for step in ROLE_STEPS if step.startswith("b
 NOTIFIED = {"cordon": "before_cordon", "drain": "before_drain", "reboot": "before_reboot", "ready": "before_ready"}
 END = "end"
 NOTIFICATION = "notify.yml"
+# The steps in which this run waits without a change to the node, and the answers after which it leaves the node.
+_WITHOUT_WORK = (AWAIT_CANARIES, AWAIT_HOLDERS, PUT_OFF, POSTPONED, SKIPPED, STOP)
 # After these answers, the role asks for the node's turn again.
 AGAIN = (ASK, BEFORE_SLOT, WAIT)
 
@@ -128,11 +130,17 @@ def user_files(options: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def next_step(facts: Facts) -> Step:
     """The next step of a node."""
-    for rule in _RULES:
-        step = rule(facts)
-        if step is not None:
-            return step
-    return Step(GO, facts.needed, steps_left(facts))
+    step = decision(facts)
+    # What a dead run left would fill the budget while this run waits, and stay after it.
+    return Step(TAKE_OVER, step.why) if facts.left_behind and step.name in _WITHOUT_WORK else step
+
+
+def decision(facts: Facts) -> Step:
+    """The next step of a node, apart from what a dead run left on it."""
+    step = next(filter(None, (rule(facts) for rule in _RULES)), None) or Step(GO, facts.needed, steps_left(facts))
+    if step.name in (SKIPPED, POSTPONED) and facts.stays_cordoned:
+        return Step(STOP, facts.stays_cordoned)
+    return step
 
 
 def steps_left(facts: Facts) -> tuple[str, ...]:
@@ -157,9 +165,9 @@ class Verdict:
 def plan_of(step: Step, facts: Facts) -> Verdict:
     """What a run would do, from its first step that changes something, or from its answer.
 
-    The steps are those of :func:`next_step`, so a plan and a run judge alike.
+    The steps are those of :func:`decision`, so a plan and a run judge alike.
     """
-    if step.name in (SKIPPED, TAKE_OVER) and _why_skipped(facts) is not None:
+    if step.name == SKIPPED:
         return Verdict(NEVER if facts.node.excluded else NOT_NEEDED, step.why)
     if step.name == STOP:
         return Verdict(NEVER, step.why)
@@ -171,17 +179,21 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
 
 
 def plan_with_drain(
-    plan: Verdict, blockers: Sequence[Mapping[str, Any]], *, delete_after: int | None = None
+    plan: Verdict,
+    blockers: Sequence[Mapping[str, Any]],
+    *,
+    deletes: Sequence[Mapping[str, Any]] = (),
+    delete_after: int | None = None,
 ) -> Verdict:
     """The plan of a node that could start now, with what blocks its drain.
 
     Args:
-        delete_after: After how many seconds a pod is deleted that its budget does not allow to be evicted.
+        deletes: Those of the blockers that are deleted if their budgets do not allow to evict them.
+        delete_after: After how many seconds they are deleted.
     """
     if not blockers:
         return plan
-    deletes = delete_after is not None
-    never = any(item["verdict"] == NEVER and not (deletes and item.get("pdb")) for item in blockers)
+    never = any(item["verdict"] == NEVER and item not in deletes for item in blockers)
     verdict = NEVER if never else LATER
     worst = [item for item in blockers if item["verdict"] == NEVER] or blockers
     why = "; ".join(f"{item['namespace']}/{item['name']}: {item['reason']}" for item in worst[:5])
@@ -221,6 +233,14 @@ def _no_node(facts: Facts) -> Step | None:
     )
 
 
+def _restore(facts: Facts) -> Step | None:
+    """Return what a dead run left, unless that run came further, so that this one resumes its work."""
+    if facts.restores is None or facts.midway:
+        return None
+    record = _record_of_skipped(facts) if _why_skipped(facts) is not None else "hold" if facts.why_later else ""
+    return Step(PUT_BACK if facts.node.cordoned_by == PURPOSE else LEAVE, facts.restores, record=record)
+
+
 def _slot_passed_on(facts: Facts) -> Step | None:
     """The slot passed to another run while this one was stopped between the slot and the claim."""
     settings = facts.settings
@@ -234,12 +254,7 @@ def _not_wanted(facts: Facts) -> Step | None:
     if why is None:
         return None
     if facts.claimed:
-        done = facts.node.record.id == facts.settings.operation and facts.node.record.result == "rebooted"
-        return Step(LEAVE, why, record="" if done else "skipped")
-    another = facts.node.claimed_by_another(facts.settings.run, facts.settings.operation)
-    if (another or facts.owns_slot) and not facts.left_to_another:
-        # A dead run's slot would fill the budget until the doctor gives it back.
-        return Step(TAKE_OVER, why)
+        return Step(LEAVE, why, record=_record_of_skipped(facts))
     return Step(SKIPPED, why, record=_record_of_canary(facts))
 
 
@@ -259,6 +274,13 @@ def _other_work(facts: Facts) -> Step | None:
     return Step(LEAVE, why) if facts.claimed and not facts.midway else Step(STOP, why)
 
 
+def _not_midway(facts: Facts) -> Step | None:
+    """First, finish what earlier runs have begun: other nodes wait for the slots of these nodes."""
+    if facts.settings.resumes and not (facts.midway or facts.claimed):
+        return Step(PUT_OFF, "its reboot has not begun")
+    return None
+
+
 def _question(facts: Facts) -> Step | None:
     """Ask the node before the first wait, and again if it has booted since."""
     if not facts.asks:
@@ -270,11 +292,16 @@ def _question(facts: Facts) -> Step | None:
     return Step(ASK, "whether a reboot is needed", ("needed",))
 
 
+def _stuck(facts: Facts) -> Step | None:
+    """Refuse a node that a dead run of another operation has claimed, before the wait for a slot."""
+    return Step(STOP, facts.node.stuck) if facts.node.stuck and not facts.settings.restart else None
+
+
 def _canaries(facts: Facts) -> Step | None:
     if facts.claimed or facts.midway or not facts.settings.waits_for_canaries:
         return None
     if facts.canaries is None:
-        return Step(AWAIT_CANARIES)
+        return Step(AWAIT_CANARIES, "the canaries go first")
     if facts.canaries.trouble:
         return Step(STOP, facts.canaries.trouble)
     if facts.canaries.postponed:
@@ -347,9 +374,6 @@ def _held(facts: Facts) -> Step | None:
         return None
     if facts.holders_waited:
         return None
-    if facts.owns_slot and not facts.left_to_another:
-        # The other nodes of this run would wait for the slot, and the node for its holders.
-        return Step(TAKE_OVER, why)
     # A node that is claimed keeps its slot: its reboot may still come. Others can't use the slot in the meantime.
     return Step(PUT_OFF, why) if facts.settings.put_off and not facts.claimed else Step(AWAIT_HOLDERS, why)
 
@@ -368,6 +392,9 @@ def _slot(facts: Facts) -> Step:
     wait = facts.slot_wait
     if not wait.timed_out:
         return Step(TAKE_SLOT)
+    if facts.settings.resumes:
+        # A live run works on the node.
+        return Step(PUT_OFF, wait.timed_out)
     if facts.settings.in_turns and (time_left(facts) or wait.counted):
         # The role checks the other hosts of this run, and asks again.
         return Step(WAIT, wait.timed_out)
@@ -393,13 +420,16 @@ def _quorum(facts: Facts) -> Step | None:
 _RULES: tuple[Rule, ...] = (
     _look,
     _no_node,
+    _restore,
     _slot_passed_on,
     _not_wanted,
     _other_work,
+    _not_midway,
     _question,
+    _stuck,
+    _window,
     _canaries,
     _refusals,
-    _window,
     _attempts,
     _held,
     _turn,
@@ -419,6 +449,12 @@ def _why_skipped(facts: Facts) -> str | None:
     if facts.asks or (facts.answer is not None and facts.answer.trouble):
         return None
     return None if facts.needed else NOT_REQUIRED
+
+
+def _record_of_skipped(facts: Facts) -> str:
+    """What to record for a node that is skipped; empty if its record already says how it was rebooted."""
+    record = facts.node.record
+    return "" if record.id == facts.settings.operation and record.result == "rebooted" else "skipped"
 
 
 def _record_of_canary(facts: Facts) -> str:

@@ -38,7 +38,8 @@ def reboot_report(context: Context, params: Params) -> Result:
             required = required_of(entry, host["turn"].get("needed") or "")
             api = traffic_of(params["traffic"], entry["name"])
             entries[host["host"]] = {**entry, "required": required, "api": api}
-    silent = [host["host"] for host in hosts if host["host"] not in entries]
+    dropped = [host for host in hosts if host["host"] not in entries]
+    silent = [host["host"] for host in dropped]
     nodes = list(entries.values())
     summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
     complete = not (summary["failed"] or summary["stopped"] or summary["postponed"] or silent)
@@ -54,11 +55,16 @@ def reboot_report(context: Context, params: Params) -> Result:
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),
         "complete": complete,
+        "undone": [*summary["failed"], *summary["stopped"], *summary["postponed"], *map(_node_of, dropped)],
         "operation": operation,
         "run": run,
         "group": group,
         "paused": params["paused"],
     }
+
+
+def _node_of(host: Host) -> str:
+    return str(host["settings"].get("node_name") or host["host"])
 
 
 def _clean_up(context: Context, host: Host) -> tuple[Mapping[str, Any] | None, list[dict[str, Any]]]:

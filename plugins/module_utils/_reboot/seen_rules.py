@@ -63,6 +63,7 @@ class Seen:
         blocked: Why pods or alerts forbid the reboot, as text; empty if none does.
         maintained: Which other writer maintains the node, as text; empty if none does, or if it is overridden.
         shown: The lifecycle conditions of the node show work of this collection.
+        stuck: Why a dead run of another operation keeps the node from this one, as text; empty if none does.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Seen:
     blocked: str = ""
     maintained: str = ""
     shown: bool = False
+    stuck: str = ""
 
     @property
     def why_later(self) -> str:
@@ -128,12 +130,29 @@ class Seen:
         went = self.midway(operation) and (self.record.phase in WENT or self.new_boot())
         return self.record.boot_id_before if went else self.boot_id
 
-    def claimed_by_another(self, run: str, operation: str) -> bool:
-        """Whether another run of the operation has the claim. A failed node keeps its slot, so it does not count."""
-        claim, failed = self.claim, self.slot is not None and self.slot.state == FAILED
-        if claim is None or claim.run == run or failed:
-            return False
-        return (claim.operation, claim.purpose) == (operation, PURPOSE)
+    def may_go_down(self) -> bool:
+        """Whether the node is down, or a run of any operation may have told it to reboot."""
+        return not self.ready or (
+            self.record.phase in WENT and self.record.result != "rebooted" and not self.new_boot()
+        )
+
+    def left_by_another(self, run: str, operation: str, *, restart: bool) -> bool:
+        """Whether another run has the claim or the slot, and this run gets them if that run is dead.
+
+        Args:
+            restart: Also those of other operations.
+        """
+        claim, slot = self.claim, self.slot
+        claimed = claim is not None and claim.run != run and claim.purpose == PURPOSE
+        operations = [claim.operation] if claim is not None and claimed else []
+        # Nothing shows whether a run without a name is dead.
+        operations += [slot.operation] if slot is not None and slot.run not in ("", run) else []
+        return any(restart or other == operation for other in operations)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the node keeps its slot because it failed."""
+        return self.slot is not None and self.slot.state == FAILED
 
     def slot_is(self, run: str, operation: str) -> bool:
         """Whether the run has the slot. The slot may pass to another run before the claim."""
@@ -152,6 +171,7 @@ def read_seen(
     override_maintenance: bool = False,
     now: datetime | None = None,
     old_after: float = inf,
+    stuck: str = "",
 ) -> Seen:
     """Read the Node and its related objects.
 
@@ -165,6 +185,7 @@ def read_seen(
         override_maintenance: Ignore other writers that maintain the node.
         now: The time, to tell the age of the record; ``None`` if it does not matter.
         old_after: Seconds after which the record is old.
+        stuck: Why a dead run of another operation keeps the node from this one.
     """
     if node is None:
         return Seen(name, exists=False)
@@ -190,6 +211,7 @@ def read_seen(
         blocked="; ".join(why_blocked(blockers)),
         maintained="" if override_maintenance else others_words(node),
         shown=run_of(node) is not None,
+        stuck=stuck,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._budget.run_rules import DEAD_AFTER
 from .facts_rules import Facts
 from .quorum_rules import CONTROL_PLANE
 
@@ -75,10 +76,14 @@ def slot_patience(facts: Facts) -> float:
 
     A turn is long, because each turn costs every waiting host some tasks. Turns grow, because each is a nested include
     and Ansible allows some hundred of them. One turn is longer than the grace period for unhealthy nodes.
+
+    In the pass that resumes, the wait ends soon after it is known whether the run that has the slot is dead.
     """
     settings, wait = facts.settings, facts.slot_wait
     limits = [time_left(facts)]
-    if settings.in_turns:
+    if settings.resumes:
+        limits.append(DEAD_AFTER + 30.0)
+    elif settings.in_turns:
         limits.append(max(300.0, settings.unhealthy_grace + 60.0, wait.waited / 4))
     if not facts.midway and facts.window is not None and facts.window.seconds_left is not None:
         limits.append(float(facts.window.seconds_left))

@@ -133,11 +133,11 @@ class Work:
         self.slot(group, "absent")
         self.unclaim(waits=record == "hold")
 
-    def put_back(self, group: str) -> None:
-        """Put back a node that is cordoned: its holders continue, and the node gets another turn."""
+    def put_back(self, group: str, record: str, why: str) -> None:
+        """Put back a node that is cordoned, and leave it; see :meth:`leave`."""
         self.uncordon()
         self.opt_in()
-        self.leave(group, "hold", "")
+        self.leave(group, record, why)
 
     @property
     def _shown(self) -> lifecycle_rules.Work:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -19,7 +20,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     Refused,
     TimedOut,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, EXCLUDE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
     Ledger,
@@ -27,6 +28,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
     Slot,
     fail,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import admit
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn as module
@@ -56,6 +58,7 @@ def turn(cluster, *, check_mode=False, said=None, **options):
     return reboot_turn(context, found.validated_parameters)
 
 
+AS_CANARY = {"play": "canary", "inventory_host": "node-1", "canary_hosts": ["node-1"]}
 WAITED = {"step": "wait", "steps": ["again"], "waited": 100, "idle": 10}
 
 
@@ -241,8 +244,144 @@ class TestSlotThatPassedToThisRunAtItsBegin:
         assert passed.marks()["claim"]["run"] == "me"
 
 
+NEEDS_NOTHING = {"when": "required", "answer": {"needed": ""}}
+OTHER_CLAIM = {**DEAD_CLAIM, "operation": "old"}
+CLOSED = {"windows": [{"start": "03:00", "end": "04:00"}]}
+
+
+class TestNodeThatADeadRunLeftCordoned:
+    """A run never ends well and leaves the cordon of a dead run behind."""
+
+    @pytest.fixture
+    def left(self, cluster):
+        """The dead run of another operation has drained the node."""
+        old = record("drain", id="old")
+        cluster.node(unschedulable=True, cordon=CORDON, claim=OTHER_CLAIM, operation=old)
+        cluster.ledger(ledger=slot(operation="old", claims=1))
+        return cluster
+
+    def test_a_run_of_another_operation_is_stopped(self, left):
+        with pytest.raises(Refused, match=r"run dead .* is dead and belongs to another operation.*restart: true"):
+            turn(left, **NEEDS_NOTHING)
+
+        assert left.marks()["claim"] == OTHER_CLAIM
+        assert left.ledger().slots["node-1"].run == "dead"
+
+    def test_it_is_stopped_before_it_waits_for_a_slot(self, left):
+        left.ledger(ledger=slot("busy", node="node-2"))
+        left.lives("busy")
+
+        with pytest.raises(Refused, match="belongs to another operation"):
+            turn(left)
+
+    def test_so_does_a_plan(self, left):
+        found = turn(left, check_mode=True, **NEEDS_NOTHING)["result"]
+
+        assert found["verdict"] == "never"
+        assert "run holdfast.kubernetes.doctor" in found["detail"]
+
+    def test_a_live_run_finishes_it_itself(self, left):
+        left.lives("dead")
+
+        assert turn(left, **NEEDS_NOTHING)["step"] == "skipped"
+        assert left.marks()["claim"] == OTHER_CLAIM
+
+    def test_an_excluded_node_is_left_as_it_is(self, left):
+        left.node(unschedulable=True, cordon=CORDON, claim=OTHER_CLAIM, labels={EXCLUDE: ""})
+
+        assert turn(left)["step"] == "skipped"
+
+    @pytest.mark.parametrize("passed", [True, False], ids=["slot passed at its begin", "slot in another ledger"])
+    def test_with_restart_it_is_restored(self, left, passed):
+        left.ledger(ledger=slot("me", claims=1) if passed else slot(operation="old", claims=1))
+
+        found = turn(left, restart=True, **NEEDS_NOTHING)
+
+        assert (found["step"], found["changed"]) == ("skipped", True)
+        assert left.ledger().slots == {}
+        assert not {"claim", "cordon"} & left.marks().keys()
+        assert not left.get(paths.node("node-1"))["spec"].get("unschedulable")
+
+    def test_with_restart_a_node_that_may_still_go_down_is_not(self, left):
+        left.node(unschedulable=True, cordon=CORDON, claim=OTHER_CLAIM, operation=record("reboot", id="old"))
+
+        with pytest.raises(Refused, match="belongs to another operation"):
+            turn(left, restart=True, **NEEDS_NOTHING)
+
+        assert left.marks()["claim"] == OTHER_CLAIM
+
+    def test_with_restart_it_is_rebooted_if_it_needs_it(self, left):
+        found = turn(left, restart=True)
+
+        assert (found["step"], found["steps"]) == ("go", STEPS)
+        assert left.marks()["claim"]["run"] == "me"
+        assert left.ledger().slots["node-1"].operation == "kernel"
+
+
+class TestSlotOfADeadRunOnANodeThatThisRunLeaves:
+    @pytest.fixture
+    def left(self, cluster):
+        cluster.node(claim=DEAD_CLAIM, operation=record("slot"))
+        cluster.ledger(ledger=slot(claims=1))
+        return cluster
+
+    def free(self, cluster):
+        return cluster.ledger().slots == {} and "claim" not in cluster.marks()
+
+    def test_postponed(self, left):
+        assert turn(left, **CLOSED)["step"] == "postponed"
+        assert self.free(left)
+
+    def test_stopped(self, left):
+        with pytest.raises(HoldfastError, match="It does not answer"):
+            turn(left, when="required", answer={"trouble": "It does not answer."})
+        assert self.free(left)
+
+    def test_it_waits_for_canaries(self, left):
+        """The canary needs the slot."""
+        with pytest.raises(HoldfastError, match="node-2 has not started"):
+            turn(left, play="first", canaries=["node-2"], canary_hosts=["node-2"], canary_timeout=0)
+        assert self.free(left)
+
+    def test_its_attempt_does_not_count(self, left):
+        left.hold()
+        with pytest.raises(HoldfastError, match="is still held after 0 s"):
+            turn(left, play="last", hold_attempts=1, hold_timeout=0)
+        assert self.free(left)
+
+
+class TestThePassThatResumes:
+    """Its nodes have the slots that the others wait for."""
+
+    def test_it_goes_on_with_a_node_that_is_midway(self, cluster):
+        cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record("drain"))
+        cluster.ledger(ledger=slot(claims=1))
+
+        assert turn(cluster, play="resume")["step"] == "go"
+
+    def test_a_node_that_is_not_gives_its_slot_back_for_now(self, cluster):
+        cluster.node(claim=DEAD_CLAIM, operation=record("slot"))
+        cluster.ledger(ledger=slot(claims=1))
+
+        found = turn(cluster, play="resume")
+
+        assert (found["step"], found["why"]) == ("put_off", "its reboot has not begun")
+        assert cluster.ledger().slots == {}
+        assert "claim" not in cluster.marks()
+
+    def test_a_node_of_a_live_run_waits_for_a_later_pass(self, cluster):
+        cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record("drain"))
+        cluster.ledger(ledger=slot(claims=1))
+        cluster.lives("dead")
+
+        assert turn(cluster, play="resume", slot_timeout=0)["step"] == "put_off"
+
+    def test_it_does_not_ask_for_more_than_it_needs(self, cluster):
+        assert turn(cluster, play="resume", when="required")["step"] == "put_off"
+
+
 def test_a_canary_that_needs_nothing_says_so_to_other_slices(cluster):
-    found = turn(cluster, when="required", answer={"needed": ""}, play="canary")
+    found = turn(cluster, when="required", answer={"needed": ""}, **AS_CANARY)
     assert (found["step"], found["changed"]) == ("skipped", False)
     assert cluster.marks()["operation"]["result"] == "skipped"
 
@@ -250,7 +389,7 @@ def test_a_canary_that_needs_nothing_says_so_to_other_slices(cluster):
 def test_the_record_of_a_canary_that_another_run_works_on_stays(cluster):
     theirs = record("drain", id="theirs")
     cluster.node(claim={**DEAD_CLAIM, "operation": "theirs"}, operation=theirs)
-    assert turn(cluster, when="required", answer={"needed": ""}, play="canary")["step"] == "skipped"
+    assert turn(cluster, when="required", answer={"needed": ""}, **AS_CANARY)["step"] == "skipped"
     assert cluster.marks()["operation"] == theirs
 
 
@@ -356,6 +495,7 @@ def test_a_hold_that_comes_before_the_second_look(cluster):
 
 
 def test_a_slot_that_passes_on_before_the_claim_is_left_to_its_run(cluster):
+    cluster.lives("another")
     when_claimed(cluster, lambda: cluster.ledger(ledger=slot("another")))
     found = turn(cluster, play="first")
     assert (found["step"], found["why"]) == ("put_off", "the slot of node node-1 passed to another run")
@@ -721,3 +861,46 @@ def test_a_plan_writes_nothing(cluster, prepare, verdict, why):
     assert why in found["detail"]
     assert cluster.writes == []
     assert json.dumps(cluster.objects, sort_keys=True) == before
+
+
+BOUND = {"namespace": "shop", "name": "web", "verdict": "never", "reason": "its budget", "pdb": "web"}
+LONE = {"namespace": "shop", "name": "lone", "verdict": "never", "reason": "no controller", "pdb": None}
+
+
+class TestPlanOfANodeWhoseDrainIsBlocked:
+    """A plan says what the run does."""
+
+    @pytest.fixture
+    def plan(self, cluster, monkeypatch):
+        def plan(*blockers, **options):
+            drain = {"verdict": "never", "blockers": list(blockers)}
+            monkeypatch.setattr(admit, "node_info", lambda *_arguments: {"nodes": [{"drain": drain}]})
+            return turn(cluster, check_mode=True, **options)["result"]["verdict"]
+
+        return plan
+
+    def test_it_is_never(self, plan):
+        assert plan(BOUND) == "never"
+
+    def test_a_node_whose_reboot_was_sent_is_not_drained_again(self, plan, cluster):
+        cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record("reboot"))
+
+        assert plan(BOUND) == "now"
+
+    def test_the_only_node_is_not_drained(self, plan, monkeypatch):
+        etcd = {"control_plane": False, "single_node": True, "only_control_plane": False, "kept": None}
+        monkeypatch.setattr(admit, "etcd_quorum", lambda *_arguments: etcd)
+
+        assert plan(BOUND, single_node=True) == "now"
+
+    @pytest.mark.parametrize(("blocker", "verdict"), [(BOUND, "now"), (LONE, "never")])
+    def test_without_evictions_only_budgets_are_ignored(self, plan, blocker, verdict):
+        assert plan(blocker, disable_eviction=True) == verdict
+
+    @pytest.mark.parametrize(("selected", "verdict"), [("shop/web", "later"), ("shop/other", "never")])
+    def test_only_selected_pods_are_deleted(self, plan, monkeypatch, selected, verdict):
+        pods = [SimpleNamespace(full_name=selected)]
+        monkeypatch.setattr(admit, "pods_on", lambda *_arguments: pods)
+
+        assert plan(BOUND, delete_after=60, delete_selector="app=web") == verdict
+        assert plan(BOUND, LONE, delete_after=60) == "never"

@@ -27,6 +27,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journe
     STOP,
     Step,
     Verdict,
+    decision,
     method_of,
     next_step,
     plan_of,
@@ -127,7 +128,7 @@ TABLE = {
         "",
     ),
     "excluded, and claimed by a live run": (
-        facts(seen={"excluded": True, "claim": ANOTHER}, left_to_another=True),
+        facts(seen={"excluded": True, "claim": ANOTHER}, taken_over=True),
         "skipped",
         "",
     ),
@@ -157,7 +158,7 @@ TABLE = {
         "",
     ),
     "excluded, and its slot passed to this run, but another one has the claim": (
-        facts(seen={"excluded": True, "slot": MINE}, left_to_another=True),
+        facts(seen={"excluded": True, "slot": MINE}, taken_over=True),
         "skipped",
         "",
     ),
@@ -168,7 +169,7 @@ TABLE = {
         "x",
     ),
     "held, and its slot passed to this run, but another one has the claim": (
-        facts({"put_off": True}, {"held": "x", "slot": MINE}, left_to_another=True),
+        facts({"put_off": True}, {"held": "x", "slot": MINE}, taken_over=True),
         "put_off",
         "x",
     ),
@@ -557,7 +558,7 @@ def test_a_warning_is_given_where_the_node_is_rebooted_all_the_same():
     ],
 )
 def test_the_plan_is_what_a_run_would_do(known, expected):
-    plan = plan_of(next_step(known), known)
+    plan = plan_of(decision(known), known)
     assert plan.verdict == expected[0]
     assert expected[1] in plan.why
 
@@ -570,20 +571,19 @@ BUSY = {"namespace": "shop", "name": "api", "verdict": "later", "reason": "two o
 
 
 @pytest.mark.parametrize(
-    ("blockers", "delete_after", "expected"),
+    ("blockers", "deletes", "expected"),
     [
-        ([], None, PLANNED),
-        ([], 60, PLANNED),
-        ([BUSY], None, Verdict("later", "shop/api: two of three")),
-        ([BUSY, BOUND], None, Verdict("never", "shop/web: budget")),
-        ([BUSY, LONE], 60, Verdict("never", f"shop/lone: no controller{DELETED}")),
-        ([BUSY, BOUND], 60, Verdict("later", f"shop/web: budget{DELETED}")),
-        ([BUSY], 0, Verdict("later", f"shop/api: two of three{DELETED.replace('60', '0')}")),
-        ([BUSY] * 6, None, Verdict("later", "; ".join(["shop/api: two of three"] * 5))),
+        ([], [], PLANNED),
+        ([BUSY], [], Verdict("later", "shop/api: two of three")),
+        ([BUSY, BOUND], [], Verdict("never", "shop/web: budget")),
+        ([BUSY, BOUND], [BUSY], Verdict("never", f"shop/web: budget{DELETED}")),
+        ([BUSY, LONE], [BUSY], Verdict("never", f"shop/lone: no controller{DELETED}")),
+        ([BUSY, BOUND], [BUSY, BOUND], Verdict("later", f"shop/web: budget{DELETED}")),
+        ([BUSY] * 6, [], Verdict("later", "; ".join(["shop/api: two of three"] * 5))),
     ],
 )
-def test_the_plan_of_a_node_whose_drain_is_blocked(blockers, delete_after, expected):
-    assert plan_with_drain(PLANNED, blockers, delete_after=delete_after) == expected
+def test_the_plan_of_a_node_whose_drain_is_blocked(blockers, deletes, expected):
+    assert plan_with_drain(PLANNED, blockers, deletes=deletes, delete_after=60) == expected
 
 
 @pytest.mark.parametrize(
@@ -728,7 +728,7 @@ def test_a_plan_and_a_run_never_differ(known, put_off):
         back_waited=False,
         attempts=0,
     )
-    planned = plan_of(next_step(fresh), fresh).verdict
+    planned = plan_of(decision(fresh), fresh).verdict
     run = replace(fresh, settings=replace(fresh.settings, put_off=put_off))
     ended = outcome(run)
     expected = {
@@ -748,10 +748,13 @@ def outcome(known):
         if step.name in ANSWERS or step.name == rules.AWAIT_HOLDERS:
             return step.name
         if step.name == "look":
-            world.known = world.known.looked(replace(known.node, slot=MINE) if world.known.claimed else known.node)
+            claimed_, node = world.known.claimed, known.node
+            # What a dead run left is gone once this run has returned it.
+            clean = replace(node, slot=None, claim=None, cordoned_by="") if world.known.taken_over else node
+            world.known = world.known.looked(replace(node, slot=MINE) if claimed_ else clean)
         elif step.name == "look_at_window":
             world.known = replace(world.known, window=known.window)
-        elif step.name in ("put_back", "leave", "unclaim"):
+        elif step.name in ("put_back", "leave", "unclaim") and world.known.restores is None:
             return rules.SKIPPED if step.name == "leave" and step.record != "hold" else rules.PUT_OFF
         else:
             world.known = world.carry_out(step)
@@ -761,7 +764,7 @@ def outcome(known):
 def test_a_plan_says_now_only_where_a_run_would_begin(known):
     # A plan claims nothing.
     known = replace(known, claimed=False)
-    step = next_step(known)
+    step = decision(known)
     if known.seen is not None and plan_of(step, known).verdict == "now":
         assert step.name not in (STOP, rules.SKIPPED, rules.POSTPONED, rules.PUT_OFF, rules.WAIT, rules.LEAVE)
         assert not known.why_later
@@ -785,12 +788,13 @@ class World:
             "await_canaries": {"canaries": Canaries()},
             "look_at_window": {"window": Window()},
             "take_slot": {"has_slot": True},
-            "take_over": {"has_slot": True, "claimed": True, "seen": None},
         }
         if step.name in simple:
             return replace(known, **simple[step.name])
         if step.name == "look":
             return known.looked(self.seen())
+        if step.name == "take_over":
+            return known.after_take_over(step.why, taken=True)
         if step.name in ("leave", "put_back", "unclaim"):
             return known.after_attempt(step.why)
         after = {
