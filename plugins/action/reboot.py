@@ -393,7 +393,7 @@ class ActionModule(BuiltinReboot):
             answer = self._low_level_execute_command("cat /proc/sys/kernel/random/boot_id")
         except AnsibleConnectionFailure:
             return ""
-        return str(answer["stdout"]).strip() if answer["rc"] == 0 else ""
+        return inhibitor_rules.boot_id(answer["stdout"]) if answer["rc"] == 0 else ""
 
     def _tell(self, why: str) -> None:
         if self._params.get("node"):

@@ -73,13 +73,15 @@ class ActionModule(ApiAction):
         command = f"{self._compute_environment_string()} sh -c {shlex.quote(script)}".strip()
         done = self._low_level_execute_command(command, sudoable=True)
         output = str(done["stdout"]).strip()
-        if done["rc"] != 0 or not output.startswith(("yes: ", "no")):
+        # On a terminal, sudo writes lines before the output.
+        answer = output.splitlines()[-1] if output else ""
+        if done["rc"] != 0 or not (answer == "no" or answer.startswith("yes: ")):
             output = output or str(done["stderr"]).strip() or f"{_SIGN} exited {done['rc']}"
             return {
                 "trouble": f"It is unknown whether node {name} needs a reboot ({output}). Set rolling_reboot_when to "
                 "always, or to command with rolling_reboot_when_command."
             }
-        return {"needed": output.removeprefix("yes: ") if output.startswith("yes: ") else ""}
+        return {"needed": answer.removeprefix("yes: ") if answer != "no" else ""}
 
     def _by_command(self, params: dict[str, Any]) -> dict[str, str]:
         """Run the user's command, also in check mode."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
+from unit.terminal import BEFORE_OUTPUT
 
 from ansible_collections.holdfast.kubernetes.plugins.action import reboot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused
@@ -28,6 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_r
 )
 
 BOOT, NEXT = "c0ffee00-0000-4000-8000-000000000001", "c0ffee00-0000-4000-8000-000000000002"
+OTHER = "c0ffee00-0000-4000-8000-000000000003"
 REFUSED = {"rc": 1, "stdout": "", "stderr": "Call to Reboot failed: Access denied"}
 CUT = AnsibleConnectionFailure("Shared connection closed.")
 
@@ -37,6 +39,7 @@ class Node:
 
     def __init__(self, monkeypatch, **params):
         self.boot_id, self.preparing, self.uptime = BOOT, False, 100.0
+        self.before = ""
         self.answers: list[Any] = []
         self.seen: list[str] = []
         self.retries = 5
@@ -89,9 +92,9 @@ class Node:
             if self.boot_id == "gone":
                 raise CUT
             array = f"{self.boot_id}\n{self.uptime}\nb {str(self.preparing).lower()}\na(ssssuu) 0\n"
-            return {"rc": 0, "stdout": array, "stderr": ""}
+            return {"rc": 0, "stdout": self.before + array, "stderr": ""}
         if command == "cat /proc/sys/kernel/random/boot_id":
-            return {"rc": 0, "stdout": f"{self.boot_id}\n", "stderr": ""}
+            return {"rc": 0, "stdout": f"{self.before}{self.boot_id}\n", "stderr": ""}
         self.seen.append("act" if self.retries == 0 else f"act with {self.retries} retries")
         self.command = command
         answer = self.answers.pop(0)
@@ -218,6 +221,12 @@ def test_a_shutdown_that_is_in_progress_counts_as_sent(node):
     assert (node.acts, node.action._sent) == (0, True)
 
 
+@pytest.mark.parametrize("before", BEFORE_OUTPUT.values(), ids=BEFORE_OUTPUT)
+def test_lines_of_sudo_are_no_part_of_the_boot_id(node, before):
+    node.before = before
+    assert node.action._boot_id_now() == node.action._logind().boot_id == BOOT
+
+
 class TestResumed:
     """An earlier run of the operation asked for the reboot and died. Its command may still have its effect."""
 
@@ -298,7 +307,7 @@ class TestResumed:
         assert node.recorded == ["reboot", "ready"]
 
     def test_another_machine_is_no_proof(self, node):
-        node.boot_id, node.reported = "of another machine", NEXT
+        node.boot_id, node.reported = OTHER, NEXT
         result = node.action._outcome(None, {})
         assert (result["failed"], result["error"], result["rebooted"]) == (True, "refused", False)
         assert "names another machine" in result["msg"]
@@ -320,7 +329,7 @@ class TestResumed:
     def test_a_record_of_another_phase_or_operation_does_not_count(self, node, record):
         node.node = node_with(boot_id_before=BOOT, **record)
         node.boot_id = NEXT
-        node.answers = [lambda node: setattr(node, "boot_id", "later") or fine()]
+        node.answers = [lambda node: setattr(node, "boot_id", OTHER) or fine()]
         result = node.action._outcome(None, {})
         assert (node.acts, result["sent"], result["boot_id_before"]) == (1, True, NEXT)
 

@@ -22,6 +22,7 @@ _FIELDS = 6
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"]+')
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _AGE = re.compile(r"\d+ \d+")
+_BOOT_ID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=\s*$)", re.MULTILINE)
 
 # The files are logind's own. Only their age is used; if they can't be read, "since" is unknown.
 QUERY = (
@@ -71,15 +72,26 @@ class Logind:
         return [item for item in self.inhibitors if item.blocks_shutdown]
 
 
+def boot_id(text: str) -> str:
+    """Return the boot ID in the output of a command; empty if there is none.
+
+    On a terminal, sudo writes lines before the output: a line break after the password, a warning, or its lecture.
+    """
+    found = _BOOT_ID.search(text)
+    return found[0] if found else ""
+
+
 def parse(text: str) -> Logind:
-    """Read the answer to :data:`QUERY`.
+    """Read the answer to :data:`QUERY`. Lines before the boot ID are not part of it.
 
     Raises:
         HoldfastError: The text is not such an answer.
     """
-    lines = text.splitlines()
+    boot = boot_id(text)
     try:
-        boot_id, uptime, preparing, array, *ages = lines
+        if not boot:
+            raise ValueError("no boot ID")
+        uptime, preparing, array, *ages = text.partition(boot)[2].lstrip().splitlines()
         words = _words(array)
         if words[0] != "a(ssssuu)":
             raise ValueError(words[0])
@@ -95,7 +107,7 @@ def parse(text: str) -> Logind:
         raise HoldfastError(
             f"logind's answer is invalid ({error}): {text!r}. The node needs systemd 239 or later with busctl."
         ) from error
-    return Logind(boot_id.strip(), preparing.split()[-1:] == ["true"], inhibitors, up)
+    return Logind(boot, preparing.split()[-1:] == ["true"], inhibitors, up)
 
 
 def sentence(blocks: list[Inhibitor]) -> str:

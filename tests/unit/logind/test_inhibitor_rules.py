@@ -8,10 +8,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.terminal import BEFORE_OUTPUT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.inhibitor_rules import (
     Inhibitor,
+    boot_id,
     parse,
     sentence,
 )
@@ -73,6 +75,17 @@ def test_many_and_which_of_them_block():
     assert found.blocks() == [Inhibitor("shutdown:sleep", "backup", "a run", "block", 0, 226, "2023-11-14T22:13:20Z")]
 
 
+@pytest.mark.parametrize("before", BEFORE_OUTPUT.values(), ids=BEFORE_OUTPUT)
+def test_lines_of_sudo_are_left_out(before):
+    text = answer(f"a(ssssuu) 1 {KUBELET}", "1700000000 100", preparing="true")
+    expected = parse(text)
+
+    assert parse(before + text) == parse(before + text.replace("\n", "\r\n")) == expected
+    assert (expected.boot_id, expected.uptime, expected.inhibitors[0].who) == (BOOT, 4711.25, "kubelet")
+    assert boot_id(f"{before}{BOOT}\r\n") == BOOT
+    assert boot_id(before) == ""
+
+
 def test_as_printed_by_a_node():
     array = r'a(ssssuu) 2 "shutdown:sleep" "it\'s \"q\" \303\251 \\ x" "a b\\nc" "block" 0 226 ' + KUBELET
     found = parse(answer(array))
@@ -102,6 +115,7 @@ def test_an_age_that_can_not_be_read_is_unknown(age):
     [
         "",
         "only one line",
+        BOOT,
         answer("as 1 x"),
         answer("a(ssssuu) 2 " + KUBELET),
         answer("a(ssssuu)"),

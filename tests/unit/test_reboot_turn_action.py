@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What reboot_turn makes of a node's answer to whether it needs a reboot."""
+
+from __future__ import annotations
+
+import pytest
+from unit.terminal import BEFORE_OUTPUT
+
+from ansible_collections.holdfast.kubernetes.plugins.action import reboot_turn
+
+
+@pytest.fixture
+def needed(monkeypatch, checkout):
+    """Ask a node that answers with this text."""
+
+    def ask(output, rc=0, stderr=""):
+        action = reboot_turn.ActionModule.__new__(reboot_turn.ActionModule)
+        folder = checkout / "roles/rolling_reboot/files"
+        monkeypatch.setattr(action, "_find_needle", lambda _kind, name: str(folder / name), raising=False)
+        monkeypatch.setattr(action, "_compute_environment_string", lambda: "", raising=False)
+        answer = {"rc": rc, "stdout": output, "stderr": stderr}
+        monkeypatch.setattr(action, "_low_level_execute_command", lambda *_words, **_options: answer, raising=False)
+        return action._by_sign("worker-1")
+
+    return ask
+
+
+@pytest.mark.parametrize("before", BEFORE_OUTPUT.values(), ids=BEFORE_OUTPUT)
+def test_lines_of_sudo_are_no_part_of_the_answer(needed, before):
+    assert needed(f"{before}no\r\n") == {"needed": ""}
+    assert needed(f"{before}yes: /run/reboot-required\n") == {"needed": "/run/reboot-required"}
+
+
+@pytest.mark.parametrize(
+    ("output", "rc", "stderr", "why"),
+    [
+        ("unknown: neither", 0, "", "unknown: neither"),
+        ("sudo: a warning\nunknown: neither", 0, "", "unknown: neither"),
+        ("nothing like it", 0, "", "nothing like it"),
+        ("no", 1, "", "no"),
+        ("", 1, "sh: not found", "sh: not found"),
+        ("", 0, "", "reboot_required.sh exited 0"),
+    ],
+)
+def test_another_answer_is_trouble(needed, output, rc, stderr, why):
+    assert why in needed(output, rc, stderr)["trouble"]
