@@ -70,7 +70,8 @@ options:
       - V(present) sets the times.
       - V(absent) restores both sides. The kubelet's settings are again what they were before this module, byte for
         byte; later changes by others stay.
-      - V(previous) undoes the last change of this module since the last boot, for a kubelet that does not start with it.
+      - V(previous) undoes the last change of this module since the last boot, and earlier changes after which the kubelet
+        has not started, for a kubelet that does not start with them.
     type: str
     choices: [present, absent, previous]
     default: present
@@ -139,8 +140,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 restart_needed:
-  description: Whether the kubelet must be restarted, because its configuration changed after its start, or because its
-    delay lock is missing.
+  description: Whether the kubelet must be restarted, because its configuration changed after its start, because it has
+    not started since this module changed it, or because its delay lock is missing.
   type: bool
   returned: success
 files:

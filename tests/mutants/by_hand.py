@@ -815,6 +815,20 @@ MUTANTS = [
         "tests/unit/budget/test_node_operation.py::"
         "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
+    Mutant(
+        "shutdown-restart-forgotten",
+        6,
+        "A kubelet that has not started since a run changed its files and died stays as it is.",
+        Code("graceful_shutdown", "node.unproven is not None", "False"),
+        "tests/unit/shutdown/test_configure.py::TestUnprovenChange::test_the_next_run_restarts_the_kubelet",
+    ),
+    Mutant(
+        "shutdown-back-to-what-failed",
+        6,
+        "After two changes that the kubelet does not start with, it gets back what the first one left.",
+        Code("_remember", "{**data[name], **node.unproven[name]}", "data[name]"),
+        "tests/unit/shutdown/test_configure.py::TestUnprovenChange::test_what_it_left_is_nothing_to_return_to",
+    ),
     # -- 7: evidence and the taint
     Mutant(
         "renewal-that-no-watch-showed",

@@ -41,7 +41,8 @@ _LOGIND = "/etc/systemd/logind.conf.d"
 # The kubelet writes this file if the delay is too short: it holds an earlier value, which no one else asked for.
 _KUBELETS_OWN = f"{_LOGIND}/99-kubelet.conf"
 _MEMORY = "/var/lib/holdfast/graceful_shutdown.json"
-# What the last change found. It is lost at the next boot, and useless after it.
+# What the last change found. It is lost at the next boot, and useless after it. The role removes it when the kubelet
+# has come back with the change.
 _PREVIOUS = "/run/holdfast-graceful-shutdown.json"
 _PATIENCE = 15.0
 _LOOK_EVERY = 0.05
@@ -49,7 +50,11 @@ _LOOK_EVERY = 0.05
 
 @dataclass(frozen=True)
 class _Node:
-    """What was found before any change."""
+    """What was found before any change.
+
+    Attributes:
+        unproven: The backup of an earlier change of the kubelet's files, if the kubelet has not started since.
+    """
 
     bus: NodeBus
     version: int
@@ -57,6 +62,7 @@ class _Node:
     settings: Settings
     logind: LogindFiles
     memory: Memory
+    unproven: Mapping[str, Any] | None
 
 
 def graceful_shutdown(context: Context, params: Params) -> Result:
@@ -88,7 +94,7 @@ def graceful_shutdown(context: Context, params: Params) -> Result:
     effective = _expected(node, outcome) if context.check_mode else _effective(bus)
     return {
         "changed": bool(outcome.after) or reload,
-        "restart_needed": bool(kubelets) or _stale(node, divided),
+        "restart_needed": bool(kubelets) or node.unproven is not None or _stale(node, divided),
         "files": [_change(path, before[path], text) for path, text in sorted(outcome.after.items())],
         "needed": needed(divided) if params["state"] == "present" else None,
         "inhibit_delay_max": logind_rules.finite(effective),
@@ -127,7 +133,19 @@ def _look(bus: NodeBus, params: Params) -> _Node:
         settings=read_settings(kubelet.config, kubelet.config_dir),
         logind=logind_files.read(version),
         memory=memory,
+        unproven=_unproven(kubelet),
     )
+
+
+def _unproven(kubelet: Kubelet) -> Mapping[str, Any] | None:
+    text = whole_file.read(_PREVIOUS)
+    backup: dict[str, Any] = json.loads(text) if text else {}
+    if all(_logind(path) for path in (*backup.get("settings", ()), *backup.get("files", ()))):
+        return None
+    # Ages instead of times: the clock may have been set since. The backup is from this boot.
+    age = time.monotonic() - backup["changed"]
+    runs = kubelet.active and kubelet.started is not None and time.time() - kubelet.started < age
+    return None if runs else backup
 
 
 def _texts(node: _Node, more: Any) -> dict[str, str | None]:
@@ -243,6 +261,7 @@ def _expected(node: _Node, outcome: Outcome) -> float:
 
 def _carry_out(node: _Node, outcome: Outcome, before: Mapping[str, str | None], state: str, *, reload: bool) -> None:
     """Change logind first: the kubelet must not need more than it gives. If logind fails, set everything back."""
+    kept = whole_file.read(_PREVIOUS)
     if outcome.after and state != "previous":
         _remember(node, outcome, before)
     drop_ins = {path: text for path, text in outcome.after.items() if _logind(path)}
@@ -251,7 +270,7 @@ def _carry_out(node: _Node, outcome: Outcome, before: Mapping[str, str | None], 
         if reload:
             _reload(node, outcome)
     except HoldfastError:
-        _write_files({path: before[path] for path in drop_ins})
+        _write_files({**{path: before[path] for path in drop_ins}, _PREVIOUS: kept})
         node.bus.reload_logind()
         raise
     # Write this before the kubelet's files: their original state must survive a kill at any time.
@@ -266,11 +285,17 @@ def _carry_out(node: _Node, outcome: Outcome, before: Mapping[str, str | None], 
 
 
 def _remember(node: _Node, outcome: Outcome, before: Mapping[str, str | None]) -> None:
-    data = {
+    data: dict[str, Any] = {
         "settings": {path: kept_to_data(kept) for path, kept in outcome.was.items()},
         "files": {path: text for path, text in before.items() if path not in outcome.was},
         "memory": node.memory.to_data(),
+        "changed": time.monotonic(),
     }
+    if node.unproven:
+        # The kubelet may not start with what the earlier change left, so that is nothing to return to.
+        for name in ("settings", "files"):
+            data[name] = {**data[name], **node.unproven[name]}
+        data["memory"] = node.unproven["memory"]
     whole_file.write(_PREVIOUS, json.dumps(data), 0o600)
 
 

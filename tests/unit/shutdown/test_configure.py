@@ -365,6 +365,69 @@ class TestPrevious:
         assert node.everything() == before
 
 
+class TestUnprovenChange:
+    """A run ended after it had changed the files, and before the kubelet came back with them."""
+
+    @pytest.mark.parametrize("params", [{"total": 60}, {"state": "absent"}])
+    def test_the_next_run_restarts_the_kubelet(self, node, params):
+        node.run(total=30)
+        node.run(**params)
+        node.started = None
+
+        checked, done = node.run(check_mode=True, **params), node.run(**params)
+
+        assert (done["changed"], done["restart_needed"]) == (False, True)
+        assert checked == done
+        node.started = time.monotonic() + 100
+        assert not node.run(**params)["restart_needed"]
+
+    def test_the_earlier_files_are_restored_if_it_does_not_start(self, node):
+        before = node.everything()
+        node.started = None
+        node.run(total=30)
+        node.run(total=30)
+
+        done = node.run(state="previous")
+
+        assert (done["changed"], done["restart_needed"]) == (True, True)
+        assert (node.everything(), node.effective, node.previous.exists()) == (before, 5, False)
+
+    def test_what_it_left_is_nothing_to_return_to(self, node):
+        before = node.everything()
+        node.started = None
+        node.run(total=30)
+        node.run(by_priority=[{"priority": 0, "seconds": 60}])
+
+        node.run(state="previous")
+
+        assert (node.everything(), node.effective) == (before, 5)
+
+    def test_the_clock_does_not_matter(self, node, monkeypatch):
+        node.started = time.monotonic() - 100
+        node.run(total=30)
+        monkeypatch.setattr(configure.time, "time", lambda now=time.time: now() - 3600)
+
+        assert node.run(total=30)["restart_needed"]
+
+    @pytest.mark.parametrize("earlier", [True, False])
+    def test_a_change_that_logind_refuses_is_none(self, node, earlier):
+        node.started = None
+        if earlier:
+            node.run(total=30)
+        backup = earlier and node.previous.read_text()
+        node.deaf = True
+
+        assert node.run(total=60)["failed"]
+
+        assert (node.previous.exists() and node.previous.read_text()) == backup
+
+    def test_a_change_of_logind_alone_needs_no_restart(self, node):
+        node.started = None
+        done, again = node.run(total=10), node.run(total=10)
+
+        assert (done["changed"], again["changed"], again["restart_needed"]) == (True, False, False)
+
+
 @pytest.mark.parametrize(
     ("params", "words"),
     [
