@@ -117,13 +117,11 @@ def _content(path: str, troubles: list[tuple[str, str]]) -> dict[str, Any]:
 def _changed(config: str, config_dir: str, drop_ins: Sequence[str]) -> tuple[float, str]:
     """Return time and path of the last change. The time of a directory shows that files were removed."""
     folders = {os.path.dirname(path) for path in drop_ins} | ({config_dir} if config_dir else set())
-    found = [(0.0, "")]
-    for path in [config, *sorted(folders), *drop_ins]:
-        if path and os.path.exists(path):
-            state = os.stat(path)
-            # A file that was moved here keeps its modification time.
-            found.append((max(state.st_mtime, state.st_ctime), path))
-    return max(found)
+    paths = [path for path in (config, *sorted(folders), *drop_ins) if path and os.path.exists(path)]
+    # Not the modification time: a file that was moved here keeps it, and it can be set to any time.
+    found = [(os.stat(path).st_ctime, path) for path in paths]
+    # A later time than the present is from before the clock was set back. No restart would be late enough for it.
+    return max((item for item in found if item[0] <= time.time()), default=(0.0, ""))
 
 
 def _kubelet_below(pid: int) -> int:

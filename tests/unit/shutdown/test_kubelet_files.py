@@ -185,6 +185,19 @@ class TestReadSettings:
         assert files.read().changed > changed.changed
         assert files.read().changed_file == str(files.folder)
 
+    def test_a_time_in_the_future_is_none_of_a_change(self, files, monkeypatch):
+        before = time.time()
+        os.utime(files.config, (before + 3600, before + 3600))
+
+        assert before - 60 < files.read().changed <= time.time()
+
+        # The clock is set back.
+        last = files.put("a.conf", "")
+        monkeypatch.setattr(kubelet_files.time, "time", lambda: before - 3600)
+        assert (files.read().changed, files.read().changed_file) == (0.0, "")
+        monkeypatch.undo()
+        assert files.read().changed_file == last
+
     def test_a_missing_library_is_named(self, files, monkeypatch):
         monkeypatch.setattr(kubelet_files, "IMPORT_ERROR", "Traceback: no module named yaml")
 
