@@ -133,7 +133,9 @@ kubelet:
       type: int
       sample: 60
     restart_needed:
-      description: Whether a file or directory was changed after the kubelet started.
+      description: Whether a file or directory was changed after the kubelet started. If the kubelet is a part of another
+        program, such as K3s, which writes drop-ins at each start, only its main file and the drop-in of the module
+        M(holdfast.kubernetes.graceful_shutdown) count.
       type: bool
 logind:
   description: What logind gives.

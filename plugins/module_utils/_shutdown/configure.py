@@ -130,7 +130,7 @@ def _look(bus: NodeBus, params: Params) -> _Node:
         bus=bus,
         version=version,
         kubelet=kubelet,
-        settings=read_settings(kubelet.config, kubelet.config_dir),
+        settings=read_settings(kubelet.config, kubelet.config_dir, embedded=kubelet.embedded),
         logind=logind_files.read(version),
         memory=memory,
         unproven=_unproven(kubelet),

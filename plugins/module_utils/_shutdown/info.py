@@ -32,7 +32,7 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
     last, trouble = _last(bus, Path(kubelet.root_dir) / _STATE)
     snapshot = Snapshot(
         kubelet=kubelet,
-        settings=read_settings(kubelet.config, kubelet.config_dir),
+        settings=read_settings(kubelet.config, kubelet.config_dir, embedded=kubelet.embedded),
         effective=logind_rules.effective(bus.inhibit_delay_max()),
         files=logind_files.read(bus.systemd_version()),
         logind=bus.logind(),

@@ -21,6 +21,7 @@ from .._api.errors import MissingLibrary
 from .._logind.bus import NodeBus, Service
 from .grace_rules import BY_PRIORITY, KEYS
 from .kubelet_rules import Kubelet, Settings, expand, is_kubelet, places
+from .logind_files import is_ours
 
 try:
     import yaml
@@ -48,12 +49,18 @@ def find_kubelet(bus: NodeBus, unit: str, given: Mapping[str, str | None]) -> Ku
     command = _command_of(pid, service)
     said = {name: value for name, value in given.items() if value}
     found = {**places(command, _directory(pid)), **said}
-    known = is_kubelet(command) or bool(said.keys() & {"config", "config_dir"})
-    return Kubelet(unit, pid, _started(pid, service), **found, known=known)
+    embedded = not is_kubelet(command)
+    known = not embedded or bool(said.keys() & {"config", "config_dir"})
+    return Kubelet(unit, pid, _started(pid, service), **found, known=known, embedded=embedded)
 
 
-def read_settings(config: str, config_dir: str) -> Settings:
+def read_settings(config: str, config_dir: str, *, embedded: bool = False) -> Settings:
     """Read the main file and the drop-ins as a kubelet does.
+
+    Args:
+        config: The main file; empty if there is none.
+        config_dir: The directory of drop-ins; empty if there is none.
+        embedded: Whether the kubelet is a part of another program.
 
     Raises:
         MissingLibrary: PyYAML is not installed.
@@ -76,7 +83,12 @@ def read_settings(config: str, config_dir: str) -> Settings:
                 values[key], set_by[key] = value, path
                 if value is None and path == config and key != BY_PRIORITY:
                     troubles.append((path, f"sets {key} to null"))
-    changed, changed_file = _changed(config, config_dir, drop_ins)
+    if embedded:
+        # K3s writes files into the directory at each start, which are then younger than its process.
+        changed, changed_file = _changed([config, *(path for path in drop_ins if is_ours(os.path.basename(path)))])
+    else:
+        # The time of a directory shows that files were removed.
+        changed, changed_file = _changed([config, config_dir, *map(os.path.dirname, drop_ins), *drop_ins])
     there = {key: value for key, value in values.items() if value is not None}
     return Settings(there, {key: set_by[key] for key in there}, tuple(drop_ins), tuple(troubles), changed, changed_file)
 
@@ -114,12 +126,10 @@ def _content(path: str, troubles: list[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
-def _changed(config: str, config_dir: str, drop_ins: Sequence[str]) -> tuple[float, str]:
-    """Return time and path of the last change. The time of a directory shows that files were removed."""
-    folders = {os.path.dirname(path) for path in drop_ins} | ({config_dir} if config_dir else set())
-    paths = [path for path in (config, *sorted(folders), *drop_ins) if path and os.path.exists(path)]
+def _changed(paths: Sequence[str]) -> tuple[float, str]:
+    """Return time and path of the last change."""
     # Not the modification time: a file that was moved here keeps it, and it can be set to any time.
-    found = [(os.stat(path).st_ctime, path) for path in paths]
+    found = [(os.stat(path).st_ctime, path) for path in paths if path and os.path.exists(path)]
     # A later time than the present is from before the clock was set back. No restart would be late enough for it.
     return max((item for item in found if item[0] <= time.time()), default=(0.0, ""))
 

@@ -27,7 +27,8 @@ class Kubelet:
         config: Its main file; empty if it has none.
         config_dir: Its directory of drop-ins; empty if it has none.
         root_dir: Its directory of state.
-        known: Whether its command line was found. That of another program that contains the kubelet does not count.
+        known: Whether the location of its files is known, from its command line or from the user.
+        embedded: Whether it is a part of another program, such as K3s.
     """
 
     unit: str
@@ -37,6 +38,7 @@ class Kubelet:
     config_dir: str = ""
     root_dir: str = _ROOT_DIR
     known: bool = True
+    embedded: bool = False
 
     @property
     def active(self) -> bool:

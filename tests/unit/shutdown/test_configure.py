@@ -323,6 +323,39 @@ class TestRestart:
         assert not node.run(total=10)["restart_needed"]
 
 
+class TestPartOfAnotherProgram:
+    """K3s writes its own drop-in after its process has started."""
+
+    @pytest.fixture(autouse=True)
+    def k3s(self, node):
+        node.command = ["k3s", "agent"]
+        node.drop_ins.mkdir()
+        self.start(node)
+
+    def start(self, node):
+        # Files have coarser times than clocks.
+        time.sleep(0.02)
+        node.started = time.monotonic()
+        time.sleep(0.02)
+        (node.drop_ins / "00-k3s-defaults.conf").write_text(HEADER)
+
+    def test_its_own_files_need_no_restart(self, node):
+        folder = str(node.drop_ins)
+        done = node.run(total=30, kubelet_config_dir=folder)
+        self.start(node)
+
+        again = node.run(total=30, kubelet_config_dir=folder)
+
+        assert (done["restart_needed"], again["changed"], again["restart_needed"]) == (True, False, False)
+
+    def test_our_drop_in_needs_one(self, node):
+        folder = str(node.drop_ins)
+        node.run(total=30, kubelet_config_dir=folder)
+        node.previous.unlink()
+
+        assert node.run(total=30, kubelet_config_dir=folder)["restart_needed"]
+
+
 class TestPrevious:
     def test_the_last_change_is_undone(self, node):
         node.run(total=30)

@@ -198,6 +198,21 @@ class TestReadSettings:
         monkeypatch.undo()
         assert files.read().changed_file == last
 
+    def test_what_a_program_that_contains_the_kubelet_writes_is_no_change(self, files):
+        ours = files.put("zz-holdfast.conf", "")
+        config = kubelet_files.read_settings(files.config, "").changed
+        # Files have coarser times than clocks.
+        time.sleep(0.02)
+        files.put("00-k3s-defaults.conf", "")
+        (files.folder / "20-cli-config-dir").mkdir()
+
+        whole = kubelet_files.read_settings(files.config, str(files.folder))
+        found = kubelet_files.read_settings(files.config, str(files.folder), embedded=True)
+
+        assert whole.changed > found.changed >= config
+        assert found.changed_file == ours
+        assert found.drop_ins == whole.drop_ins
+
     def test_a_missing_library_is_named(self, files, monkeypatch):
         monkeypatch.setattr(kubelet_files, "IMPORT_ERROR", "Traceback: no module named yaml")
 
@@ -241,7 +256,7 @@ class TestFindKubelet:
 
         found = kubelet_files.find_kubelet(Bus(pid=77, started=time.monotonic()), "rke2-agent.service", {})
 
-        assert (found.pid, found.config, found.known) == (79, "/a", True)
+        assert (found.pid, found.config, found.known, found.embedded) == (79, "/a", True, False)
         assert found.started == pytest.approx(begun, abs=5)
 
     def test_within_another_program(self, tmp_path, monkeypatch):
@@ -250,8 +265,10 @@ class TestFindKubelet:
         monkeypatch.setattr(kubelet_files, "_PROC", tmp_path)
         bus = Bus(pid=77, started=time.monotonic())
 
-        assert not kubelet_files.find_kubelet(bus, "k3s-agent.service", {"root_dir": "/x"}).known
-        assert kubelet_files.find_kubelet(bus, "k3s-agent.service", {"config_dir": "/x"}).known
+        unknown = kubelet_files.find_kubelet(bus, "k3s-agent.service", {"root_dir": "/x"})
+        known = kubelet_files.find_kubelet(bus, "k3s-agent.service", {"config_dir": "/x"})
+
+        assert [(found.known, found.embedded) for found in (unknown, known)] == [(False, True), (True, True)]
 
     @pytest.mark.parametrize("line", [b"(kubelet)\0", b"/usr/lib/systemd/systemd-executor\0--deserialize\0"])
     def test_by_its_unit_until_systemd_has_executed_it(self, tmp_path, monkeypatch, line):
