@@ -178,7 +178,7 @@ class ActionModule(BuiltinReboot):
         self._done("reboot")
         now = self._boot_id_now()
         if self._sent:
-            self._after = now
+            self._after = now or self._after
         if not node:
             return result
         self._tell("Ready with a new boot ID")
@@ -220,6 +220,14 @@ class ActionModule(BuiltinReboot):
             elif not again or given or wait.passed:
                 return result
             time.sleep(_TRY_EVERY)
+
+    def check_boot_time(self, distribution: dict[str, str], previous_boot_time: str) -> None:
+        """Wait for another boot ID, too: a line of sudo before the boot time, or the user's command, can change it."""
+        super().check_boot_time(distribution, previous_boot_time)
+        now = self._boot_id_now()
+        if now in ("", self._boot_id):
+            raise ValueError(f"the boot ID is still {self._boot_id}" if now else "the boot ID is unknown")
+        self._after = now
 
     def _act(self, state: inhibitor_rules.Logind, command: str) -> tuple[dict[str, Any], str]:
         """Send the command once; return the result and, if the node did not obey, why a retry is possible."""

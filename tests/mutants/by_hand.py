@@ -531,6 +531,13 @@ MUTANTS = [
         Code("judge", 'node is None or (state == LOST and not node.get("claim"))', "False"),
         "tests/unit/reboot/test_finish.py::test_the_slot_of_a_deleted_node_is_given_back",
     ),
+    Mutant(
+        "reboot-without-a-new-boot",
+        5,
+        "A node that shows another boot time, but no new boot ID, counts as rebooted.",
+        Code("ActionModule.check_boot_time", 'now in ("", self._boot_id)', "False"),
+        "tests/unit/test_reboot_action.py::test_another_boot_time_without_another_boot_id_is_no_reboot",
+    ),
     # -- 6: claims, operations, runs that die
     Mutant(
         "reboot-repeats-what-a-dead-run-requested",

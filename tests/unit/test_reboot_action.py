@@ -94,6 +94,8 @@ class Node:
             array = f"{self.boot_id}\n{self.uptime}\nb {str(self.preparing).lower()}\na(ssssuu) 0\n"
             return {"rc": 0, "stdout": self.before + array, "stderr": ""}
         if command == "cat /proc/sys/kernel/random/boot_id":
+            if self.boot_id == "gone":
+                raise CUT
             return {"rc": 0, "stdout": f"{self.before}{self.boot_id}\n", "stderr": ""}
         self.seen.append("act" if self.retries == 0 else f"act with {self.retries} retries")
         self.command = command
@@ -219,6 +221,25 @@ def test_a_shutdown_that_is_in_progress_counts_as_sent(node):
     with pytest.raises(Refused, match="in progress"):
         node.reboot()
     assert (node.acts, node.action._sent) == (0, True)
+
+
+@pytest.mark.parametrize("shown", [BOOT, "gone"])
+def test_another_boot_time_without_another_boot_id_is_no_reboot(monkeypatch, shown):
+    node = Node(monkeypatch, node=None, boot_time_command="uptime -s", test_command="true", connect_timeout=0)
+    node.action._connection = SimpleNamespace(get_option=lambda _name: None, set_option=None, reset=None)
+    node.boot_id, seen = shown, []
+
+    def sleep(_seconds):
+        seen.append(node.action._after)
+        node.boot_id = NEXT
+
+    monkeypatch.setattr(reboot.time, "sleep", sleep)
+    node.answers = [{"rc": 0, "stdout": "another time", "stderr": ""}] * 2 + [fine()]
+
+    debian = {"name": "debian", "version": "12", "family": "debian"}
+    result = node.action.validate_reboot(debian, action_kwargs={"previous_boot_time": "a time"})
+
+    assert (result["rebooted"], node.action._after, seen) == (True, NEXT, [""])
 
 
 @pytest.mark.parametrize("before", BEFORE_OUTPUT.values(), ids=BEFORE_OUTPUT)
