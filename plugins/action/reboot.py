@@ -377,7 +377,8 @@ class ActionModule(BuiltinReboot):
     def _command(self, state: inhibitor_rules.Logind, programs: dict[str, str], distribution: dict[str, str]) -> str:
         if "given" in programs:
             return f"{programs['given']} {self.get_shutdown_command_args(distribution)}"
-        if self._params["override_holds"] and any(item.who == inhibitor_rules.AGENT for item in state.blocks()):
+        held = state.masked or any(item.who == inhibitor_rules.AGENT for item in state.blocks())
+        if self._params["override_holds"] and held:
             # The agent's masks allow nothing else, and the user has chosen to override the holders.
             return f"{programs['systemctl']} reboot --force"
         if "shutdown" in programs:

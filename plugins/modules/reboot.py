@@ -41,8 +41,8 @@ options:
   override_holds:
     description:
       - Reboots a node although it is held, which interrupts the holder. The holds are in the result.
-      - Where the node agent keeps a lock for a hold, V(systemctl reboot --force) is used, because the lock refuses all
-        other commands. Then O(pre_reboot_delay) and O(msg) have no effect. O(reboot_command) overrides this.
+      - Where the node agent keeps a lock or its masks for a hold, V(systemctl reboot --force) is used, because they refuse
+        all other commands. Then O(pre_reboot_delay) and O(msg) have no effect. O(reboot_command) overrides this.
     type: bool
     default: false
   pre_reboot_delay:

@@ -39,7 +39,7 @@ class Node:
 
     def __init__(self, monkeypatch, **params):
         self.boot_id, self.preparing, self.uptime = BOOT, False, 100.0
-        self.before = ""
+        self.before = self.after = ""
         self.answers: list[Any] = []
         self.seen: list[str] = []
         self.retries = 5
@@ -92,7 +92,7 @@ class Node:
             if self.boot_id == "gone":
                 raise CUT
             array = f"{self.boot_id}\n{self.uptime}\nb {str(self.preparing).lower()}\na(ssssuu) 0\n"
-            return {"rc": 0, "stdout": self.before + array, "stderr": ""}
+            return {"rc": 0, "stdout": self.before + array + self.after, "stderr": ""}
         if command == "cat /proc/sys/kernel/random/boot_id":
             if self.boot_id == "gone":
                 raise CUT
@@ -246,6 +246,17 @@ def test_another_boot_time_without_another_boot_id_is_no_reboot(monkeypatch, sho
 def test_lines_of_sudo_are_no_part_of_the_boot_id(node, before):
     node.before = before
     assert node.action._boot_id_now() == node.action._logind().boot_id == BOOT
+
+
+@pytest.mark.parametrize("override", [True, False])
+def test_masks_without_locks_are_overridden(monkeypatch, override):
+    """systemd before 254 forgets the locks of an agent that was stopped."""
+    node = Node(monkeypatch, override_holds=override)
+    node.after, node.answers = "holdfast: masked\n", [fine()]
+
+    node.reboot()
+
+    assert ("systemctl reboot --force" in node.command) is override
 
 
 class TestResumed:

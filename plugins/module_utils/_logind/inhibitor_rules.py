@@ -24,6 +24,9 @@ _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t
 _AGE = re.compile(r"\d+ \d+")
 _BOOT_ID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=\s*$)", re.MULTILINE)
 
+# The node agent's record of its masks.
+_MASKS = "/run/holdfast-agent/masks.json"
+_MASKED = "holdfast: masked"
 # The files are logind's own. Only their age is used; if they can't be read, "since" is unknown.
 QUERY = (
     "cat /proc/sys/kernel/random/boot_id && "
@@ -31,7 +34,8 @@ QUERY = (
     f"busctl get-property {_MANAGER} PreparingForShutdown && "
     f"busctl call {_MANAGER} ListInhibitors && "
     'for f in /run/systemd/inhibit/*; do [ -f "$f" ] && '
-    'echo "$(stat -c %Y "$f") $(sed -n \'s/^PID=//p\' "$f")"; done; true'
+    'echo "$(stat -c %Y "$f") $(sed -n \'s/^PID=//p\' "$f")"; done; '
+    f"grep -qs '\"reboot.target\"' {_MASKS} && echo '{_MASKED}'; true"
 )
 # A command of the shell that succeeds if the node agent has no block lock. It fails if logind does not answer. busctl
 # writes a quote in a string as \", so a string can't look like the end of one.
@@ -60,12 +64,19 @@ class Inhibitor:
 
 @dataclass(frozen=True)
 class Logind:
-    """State of a node as logind reports it; ``uptime`` in seconds, 0 if the node was not asked for it."""
+    """State of a node as logind reports it.
+
+    Attributes:
+        uptime: In seconds; 0 if the node was not asked for it.
+        masked: Whether the node agent has masked the reboot. Before systemd 254, its masks outlive a stop of the agent,
+            and its locks do not.
+    """
 
     boot_id: str
     preparing_for_shutdown: bool
     inhibitors: tuple[Inhibitor, ...]
     uptime: float = 0.0
+    masked: bool = False
 
     def blocks(self) -> list[Inhibitor]:
         """Block locks on shutdown."""
@@ -103,11 +114,12 @@ def parse(text: str) -> Logind:
             for what, who, why, mode, uid, pid in rows
         )
         up = float(uptime)
+        masked = _MASKED in map(str.strip, ages)
     except (ValueError, IndexError) as error:
         raise HoldfastError(
             f"logind's answer is invalid ({error}): {text!r}. The node needs systemd 239 or later with busctl."
         ) from error
-    return Logind(boot, preparing.split()[-1:] == ["true"], inhibitors, up)
+    return Logind(boot, preparing.split()[-1:] == ["true"], inhibitors, up, masked)
 
 
 def sentence(blocks: list[Inhibitor]) -> str:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +14,13 @@ from unit.terminal import BEFORE_OUTPUT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.inhibitor_rules import (
+    QUERY,
     Inhibitor,
     boot_id,
     parse,
     sentence,
 )
+from holdfast_agent.store import RUNTIME_DIRECTORY
 
 BOOT = "c0ffee00-0000-4000-8000-000000000001"
 KUBELET = '"shutdown" "kubelet" "Kubelet needs time to handle node shutdown" "delay" 0 100'
@@ -73,6 +77,31 @@ def test_many_and_which_of_them_block():
 
     assert len(found.inhibitors) == 4
     assert found.blocks() == [Inhibitor("shutdown:sleep", "backup", "a run", "block", 0, 226, "2023-11-14T22:13:20Z")]
+
+
+@pytest.mark.parametrize(
+    ("record", "masked"),
+    [
+        ('["reboot.target", "systemd-reboot.service"]\n', True),
+        ('["poweroff.target"]\n', False),
+        ("[]\n", False),
+        (None, False),
+    ],
+)
+def test_the_agents_own_record_says_whether_it_has_masked_the_reboot(monkeypatch, tmp_path, record, masked):
+    """In a real shell. The agent may have masks without locks."""
+    if record is not None:
+        (tmp_path / "masks.json").write_text(record)
+    busctl = tmp_path / "busctl"
+    busctl.write_text('#!/bin/sh\n[ $1 = call ] && echo "a(ssssuu) 0" || echo "b false"\n')
+    busctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    query = QUERY.replace(str(RUNTIME_DIRECTORY), str(tmp_path))
+    assert query != QUERY
+
+    done = subprocess.run(["/bin/sh", "-c", query], capture_output=True, text=True, check=True)
+
+    assert parse(done.stdout).masked is masked
 
 
 @pytest.mark.parametrize("before", BEFORE_OUTPUT.values(), ids=BEFORE_OUTPUT)
