@@ -4,9 +4,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Prints what the role needs to know about a node before it changes anything, as lines NAME=VALUE.
-#   look.sh APPLIED LINK UNIT CONFIGURATION PROGRAM DIRECTORY TARGETS FILE...
+#   look.sh APPLIED LINK UNIT CONFIGURATION MASKS PROGRAM DIRECTORY TARGETS FILE...
 # APPLIED: file that records what the agent was started with; LINK, UNIT, CONFIGURATION: the installed program, its unit and
-# its configuration; PROGRAM: directory of the version to install; DIRECTORY: directory of the metrics, or empty; TARGETS:
+# its configuration; MASKS: file in which the agent records its masks; PROGRAM: directory of the version to install; DIRECTORY: directory of the metrics, or empty; TARGETS:
 # targets to mask, separated by commas; FILE: a file that the agent reads.
 set -eu
 
@@ -14,10 +14,11 @@ applied=$1
 link=$2
 unit=$3
 configuration=$4
-program=$5
-directory=$6
-targets=$7
-shift 7
+masks=$5
+program=$6
+directory=$7
+targets=$8
+shift 8
 
 # Also for a link that leads nowhere.
 there() { if [ -e "$1" ] || [ -L "$1" ]; then echo 1; else echo 0; fi; }
@@ -28,6 +29,8 @@ echo "has_configuration=$(there "$configuration")"
 # The Node of the installed agent. The line may have quotes and a comment.
 node=$(sed -n 's/^node_name: *//p' "$configuration" 2>/dev/null | tail -n 1 | sed "s/ *#.*//; s/[\"' ]//g")
 echo "node=$node"
+# A JSON list of units.
+echo "masks=$(cat "$masks" 2>/dev/null | tr -d '[]",\n')"
 # An earlier version does not have this option.
 echo "even_held=$(grep -qs -e --even-held "$link/cli.py" && echo 1)"
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import jinja2
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 
 from holdfast_agent.config import Config
 from holdfast_agent.holds import Hold
@@ -48,7 +50,7 @@ def look(folder, *, configuration=None, program=None):
         if content is not None:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(content)
-    places = [str(folder / name) for name in ("applied", "program", "unit", "agent.yaml", "program")]
+    places = [str(folder / name) for name in ("applied", "program", "unit", "agent.yaml", "masks.json", "program")]
     done = subprocess.run(
         ["/bin/sh", str(ROLE / "files/look.sh"), *places, "", ""], capture_output=True, text=True, check=True
     )
@@ -92,6 +94,24 @@ def test_an_earlier_program_is_not_given_an_option_that_it_does_not_have(tmp_pat
     assert look(tmp_path, program="'--release'")["even_held"] == ""
     shutil.rmtree(tmp_path / "program")
     assert look(tmp_path, program=(ROLE / "files/holdfast_agent/cli.py").read_text())["even_held"] == "1"
+
+
+@pytest.mark.parametrize("units", [["reboot.target", "systemd-reboot.service"], []])
+def test_the_masks_of_an_agent_without_its_program_are_removed_before_their_record(tmp_path, units):
+    State(tmp_path, tmp_path).write_masks(units)
+    loader = DataLoader()
+    variables = loader.load_from_file(str(ROLE / "vars/main.yml"), trusted_as_template=True)
+    tasks = loader.load_from_file(str(TASKS / "absent.yml"), trusted_as_template=True)
+    templar = Templar(loader, {**variables, "__node_agent_found": look(tmp_path)})
+    names = [task["name"] for task in tasks]
+    unmask = tasks[names.index("Remove the masks of an agent without its program")]
+
+    assert names.index(unmask["name"]) < names.index("Remove what the role and the agent made")
+    assert all(map(templar.evaluate_conditional, unmask["when"])) is bool(units)
+    assert templar.template(unmask["ansible.builtin.command"]["argv"]) == ["systemctl", "unmask", "--runtime", *units]
+    # The holds of the node count then, too.
+    for task in filter(looks_at_holds, tasks):
+        assert templar.evaluate_conditional(task["when"]) is bool(units)
 
 
 def test_the_agent_of_another_node_is_not_removed(tmp_path):
