@@ -17,6 +17,8 @@ description:
     task fails without waiting for O(timeout).
   - After O(timeout), the task fails, and names every pod that is left and the reason.
   - DaemonSet pods and mirror pods stay.
+  - In check mode, the task fails if a pod can never leave, and does not wait for a pod that can leave later; RV(blocked)
+    has both.
 options:
   timeout:
     description:

@@ -647,6 +647,8 @@ class TestCheckMode:
         plan = world.run(drain, check_mode=True, name=a, timeout=PATIENCE)
 
         assert world.snapshot(a, b) == before
+        assert plan["error"] == "refused"
+        assert "kept wants 1 of 1 pods healthy" in plan["msg"]
         assert {item["name"]: item["verdict"] for item in plan["blocked"]} == {"kept": "never", "here": "later"}
         assert names(plan["evicted"]) == ["free", "here"]
 

@@ -262,18 +262,20 @@ class _DrainRun:
 
     def rehearse(self, budgets: list[Budget]) -> Result:
         """Find out what would happen: send every eviction as a server-side dry run."""
+        if self._params["disable_eviction"]:
+            budgets = []
         self.state.all_budgets(budgets)
         self.state.saw_all(self._first.evict + self._first.wait + [skipped[0] for skipped in self._first.skipped], 0.0)
-        blockers = node_verdict(self._first, [] if self._params["disable_eviction"] else budgets)[1]
+        blockers = node_verdict(self._first, budgets)[1]
         for pod in self._first.evict:
             self._send(pod)(self.state)
-        outcome = self._outcome()
-        denied = self.state.denied()
-        if denied:
-            raise Refused(_never_message(self._name, denied, cordoned=False), **outcome, blocked=denied)
-        never = self.state.never_now().keys() - self.state.deletable
-        going = [pod for pod in self._first.evict if pod.uid not in never]
-        outcome["evicted"] = [pod.ref(uid=pod.uid, seconds=0.0) for pod in going]
+        never = self.state.never()
+        stay = {(item["namespace"], item["name"]) for item in never}
+        going = [pod for pod in self._first.evict if (pod.namespace, pod.name) not in stay]
+        outcome = {**self._outcome(), "evicted": [pod.ref(uid=pod.uid, seconds=0.0) for pod in going]}
+        if never:
+            later = [item for item in blockers if (item["namespace"], item["name"]) not in stay]
+            raise Refused(_never_message(self._name, never, cordoned=False), **outcome, blocked=never + later)
         return {**outcome, "blocked": blockers}
 
     # -- following ----------------------------------------------------------------------------------------------------

@@ -286,8 +286,10 @@ class Drain:
         return bool(self.entries) and all(self._is_never(entry) for entry in self.entries.values())
 
     def _is_never(self, entry: Entry) -> bool:
-        if entry.state != WAITING or not (entry.asked or entry.not_before == float("inf")):
-            return False
+        answered = entry.asked or entry.not_before == float("inf")
+        return entry.state == WAITING and bool(answered) and self._can_never_go(entry)
+
+    def _can_never_go(self, entry: Entry) -> bool:
         if entry.not_before == float("inf"):
             return True
         return self.verdict(entry).verdict == NEVER and not self._is_deletable(entry)
@@ -322,9 +324,10 @@ class Drain:
         found = {uid: self._why(entry) for uid, entry in self.entries.items() if entry.state != LEAVING}
         return {uid: item for uid, item in found.items() if item["verdict"] == NEVER}
 
-    def denied(self) -> list[dict[str, Any]]:
-        """Pods that can't be evicted, even if their budgets allow it."""
-        return [self._why(entry) for entry in self.entries.values() if entry.not_before == float("inf")]
+    def never(self) -> list[dict[str, Any]]:
+        """Pods that the drain can't remove, if no budget changes."""
+        found = (entry for entry in self.entries.values() if entry.state == WAITING and self._can_never_go(entry))
+        return [self._why(entry) for entry in found]
 
 
 def _owner(pod: Pod) -> tuple[str, str, str]:

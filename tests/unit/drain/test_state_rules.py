@@ -608,18 +608,22 @@ class TestTelling:
         assert (found["pdb"], found["verdict"]) == ("web-pdb", "later")
         assert "allows no eviction now" in found["reason"]
 
-    def test_only_what_no_budget_can_free_is_denied(self):
-        state = drain([pod(1, controller=""), pod(2), pod(3, "db")], [budget("db", allowed=0, desired=3)])
+    def test_what_never_goes_is_told_from_what_has_to_wait(self):
+        pods = [pod(1, controller=""), pod(2), pod(3, "db"), pod(4)]
+        state = drain(pods, [budget("db", allowed=0, desired=3)])
         state.next_evictions(0.0)
         state.refused("uid-2", 0.0, "no webhook", retry_after=None, by_budget=False, final=True)
+        for uid in ("uid-3", "uid-4"):
+            state.refused(uid, 0.0, "budget", retry_after=None, by_budget=True)
         state.budget(budget())
         state.saw(pod(2))
 
-        assert [(item["name"], item["pdb"], item["verdict"]) for item in state.denied()] == [
+        assert [(item["name"], item["pdb"], item["verdict"]) for item in state.never()] == [
             ("web-1", "web-pdb", "never"),
             ("web-2", "web-pdb", "never"),
+            ("db-3", "db-pdb", "never"),
         ]
-        assert state.denied()[1]["reason"] == "no webhook"
+        assert state.never()[1]["reason"] == "no webhook"
 
 
 class TestDeletion:
