@@ -14,7 +14,7 @@ description:
   - A claim is an annotation on the Node, taken by compare-and-swap. Only one run has it at a time, for any purpose, so
     that a failover can't interrupt a planned reboot.
   - The claim of a dead run passes to a run of the same operation. A live run keeps its claim, and the module waits for
-    it.
+    it. In check mode, a warning says so, and the result is that of the wait's end.
 options:
   operation:
     description:

@@ -15,6 +15,7 @@ description:
     change of it is a compare-and-swap.
   - Waits for slots that a run works on. If no run works on the nodes that fill the budget, and these nodes have not
     changed for O(unhealthy_grace), the task fails and names them.
+  - In check mode, it does not wait. A warning says what it would wait for, and the result is that of the wait's end.
   - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. The task refuses a different
     policy while slots are taken. Otherwise the new policy replaces the old one.
 options:

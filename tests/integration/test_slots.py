@@ -323,8 +323,9 @@ class TestWaiting:
 
         result = group.slot(second, operation="firmware", wait_timeout=MAY_WAIT, check_mode=True)
 
-        assert result["error"] == "refused"
-        assert f"would have to wait for a slot of group {group.name}: 1 of 1 allowed are unavailable" in result["msg"]
+        assert result["changed"] is True
+        assert result["slot"]["node"] == second
+        assert group.slot(second, operation="firmware", wait_timeout=0, check_mode=True)["error"] == "timed_out"
 
 
 class TestRefused:

@@ -52,8 +52,22 @@ def take(
         live = runs.live_ids(cluster) if present is not None and present.run != run else frozenset()
         if not may_take(present, wanted, live, restart=restart):
             raise taken_by_another(name, present, live)
-        marks = {CLAIM: json.dumps(vars(wanted), sort_keys=True)}
+        marks = _marks(wanted)
         return node, report.write(node, marks) if report else write_marks(cluster, node, marks)
+
+    pair: tuple[Object, Object] = retry_conflicts(attempt)
+    return pair
+
+
+def after_the_wait(cluster: Cluster, name: str, *, run: str, operation: str, purpose: str) -> tuple[Object, Object]:
+    """In check mode, the Node before and after the claim, as if the live run that has it had given it back."""
+
+    def attempt() -> tuple[Object, Object]:
+        node = read_node(cluster, name)
+        free = {key: value for key, value in (node["metadata"].get("annotations") or {}).items() if key != CLAIM}
+        wanted = Claim(run, operation, purpose, to_text(cluster.now()))
+        before = {**node, "metadata": {**node["metadata"], "annotations": free}}
+        return before, write_marks(cluster, node, _marks(wanted))
 
     pair: tuple[Object, Object] = retry_conflicts(attempt)
     return pair
@@ -81,3 +95,7 @@ def give_back(
 
     pair: tuple[Object | None, Object | None] = retry_conflicts(attempt)
     return pair
+
+
+def _marks(claim: Claim) -> dict[str, str | None]:
+    return {CLAIM: json.dumps(vars(claim), sort_keys=True)}

@@ -50,12 +50,21 @@ def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object,
         try:
             return _attempt(context, params)
         except Claimed as error:
-            if not error.fields.get("run_alive") or context.check_mode:
+            if not error.fields.get("run_alive"):
                 raise
             if deadline.passed:
                 words = f"{error.message} The wait ended after {params['wait_timeout']} s."
                 # pylint does not follow the import of its base class.
                 raise TimedOut(words, **error.fields) from error  # pylint: disable=bad-exception-cause
+            if context.check_mode:
+                context.warn(f"{error.message} The task would wait for it, for up to {params['wait_timeout']} s.")
+                return claims.after_the_wait(
+                    cluster,
+                    params["name"],
+                    run=params["run"],
+                    operation=params["operation"],
+                    purpose=params["purpose"],
+                )
             context.tell(waits(params["name"], "claim", error.message))
         _await_change(cluster, params["name"], deadline)
 

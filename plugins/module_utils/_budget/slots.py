@@ -25,7 +25,7 @@ from . import ledger_rules, runs
 from . import ledger_store as store
 from .claim_rules import PURPOSE, claim_of
 from .front import Front
-from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
+from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request, Slot
 from .policy_rules import Policy, policy_of
 from .standstill_rules import Standstill, pause
 
@@ -66,10 +66,11 @@ class _SlotRequest:
 
     def __init__(self, context: Context, params: Params, policy: Policy, node: Object) -> None:
         self._cluster = context.cluster
-        self._tell = context.tell
+        self._tell, self._warn = context.tell, context.warn
         self._check_mode = context.check_mode
         self._params = params
         self._policy = policy
+        self._node = node
         self._deadline = Deadline(params["wait_timeout"])
         self._before = Ledger()
         self._looked = False
@@ -92,8 +93,6 @@ class _SlotRequest:
             try:
                 decision: Decision = retry_conflicts(self._look)
                 if decision.outcome == WAIT:
-                    if self._check_mode:
-                        raise self._refusal(decision, "would have to wait for a slot")
                     decision = self._wait(decision)
             finally:
                 self._front.leave()
@@ -119,6 +118,8 @@ class _SlotRequest:
         return self._attempt(store.load(self._cluster, self._params["group"]), waiting=False)
 
     def _wait(self, last: Decision) -> Decision:
+        if self._check_mode and not self._deadline.passed:
+            return self._after_the_wait(last)
         while not self._deadline.passed:
             last = self._watch(last)
             if last.outcome == GRANTED:
@@ -129,6 +130,15 @@ class _SlotRequest:
             f"{last.why}. Raise wait_timeout or max_unavailable, or check why the other nodes take so long.",
             **self._found(last),
         )
+
+    def _after_the_wait(self, last: Decision) -> Decision:
+        """The grant that a real run would wait for, if nothing else prevents it."""
+        params = self._params
+        self._warn(f"Node {params['name']} would wait for a slot of group {params['group']}: {last.why}.")
+        node = ledger_rules.member(self._node, self._policy.topology_key)
+        run, since = params.get("run") or "", to_text(self._cluster.now())
+        slot = Slot(node.name, params["operation"], run, since, domain=node.domain, boot_id=node.boot_id)
+        return replace(last, ledger=replace(last.ledger, slots={**last.ledger.slots, node.name: slot}))
 
     def _found(self, decision: Decision) -> Result:
         waited = self._deadline.elapsed
@@ -202,7 +212,7 @@ class _SlotRequest:
         if decision.outcome == REFUSED:
             self._check_that_it_stands(config_map)
             if not decision.fills or not self._passes(decision):
-                raise self._refusal(decision, "gets no slot")
+                raise self._refusal(decision)
             decision = replace(decision, outcome=WAIT)
         if decision.outcome == GRANTED and decision.ledger != ledger:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
@@ -307,9 +317,10 @@ class _SlotRequest:
         deleted = {name for name in others if self._cluster.find(paths.node(name)) is None}
         return ledger_rules.decide(ledger, self._policy, group, request, deleted)
 
-    def _refusal(self, decision: Decision, what: str) -> Refused:
+    def _refusal(self, decision: Decision) -> Refused:
         return Refused(
-            f"Node {self._params['name']} {what} of group {self._params['group']}: {decision.why}. {decision.way_out}",
+            f"Node {self._params['name']} gets no slot of group {self._params['group']}: {decision.why}. "
+            f"{decision.way_out}",
             **self._found(decision),
         )
 

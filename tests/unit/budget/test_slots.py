@@ -101,7 +101,7 @@ class Api:
 def ask(monkeypatch):
     """Asks for a slot for delta; what came of it, and after how many seconds."""
 
-    def act(api, **options):
+    def act(api, *, check_mode=False, warn=lambda message: None, **options):
         class Waits:
             """A watch that tells what is so, and ends when its time has passed."""
 
@@ -119,7 +119,7 @@ def ask(monkeypatch):
             name: option.get("default") for name, option in reboot_slot.SPEC["argument_spec"].items() if name != "state"
         }
         params = {**spec, "name": "delta", "operation": "kernel", "state": "present", **options}
-        context = Context(params)
+        context = Context(params, check_mode, warn)
         context.__dict__["cluster"] = api
         return slots.reboot_slot(context, params)
 
@@ -194,6 +194,28 @@ def test_a_time_out_names_what_was_waited_for(ask):
         ask(api, wait_timeout=100)
 
     assert timed_out.value.fields["idle"] == timed_out.value.fields["waited"] == 100
+
+
+WORKING = Ledger(Policy(), {"alfa": Slot("alfa", "kernel", "run-1", AT)})
+
+
+def test_check_mode_foresees_the_slot_that_a_node_waits_for(ask):
+    api, warnings = Api(WORKING), []
+
+    found = ask(api, check_mode=True, warn=warnings.append)
+
+    assert (found["changed"], found["slot"]["node"]) == (True, "delta")
+    assert found["diff"]["before"] == {"slot": None}
+    assert found["diff"]["after"]["slot"]["node"] == "delta"
+    assert api.seconds == 0
+    assert store.ledger_of(api.config_map) == WORKING
+    assert ["delta would wait for a slot of group default: " in warning for warning in warnings] == [True]
+    assert "alfa has a slot of operation kernel, run run-1" in warnings[0]
+
+
+def test_check_mode_fails_where_no_wait_is_allowed(ask):
+    with pytest.raises(TimedOut, match=r"got no slot of group default within 0 s: .*alfa has a slot"):
+        ask(Api(WORKING), check_mode=True, wait_timeout=0)
 
 
 def test_a_negative_grace_is_refused(ask):
