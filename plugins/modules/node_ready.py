@@ -42,6 +42,19 @@ options:
       - Id of the run that works on the node. With O(operation) it needs the claim, and the task fails where that passed to
         another run.
     type: str
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Does not wait. With O(operation), the record of the phase is sent as a server-side dry run.
+  diff_mode:
+    support: none
+    details:
+      - With O(operation), the task records its phase on the Node, and does not show that as a change.
+  idempotent:
+    support: full
+    details:
+      - With O(operation), the task records its phase on the Node.
 seealso:
   - module: holdfast.kubernetes.reboot
 author:

@@ -84,6 +84,15 @@ def test_module_says_that_it_is_in_the_group(module):
     assert any(fragment.endswith(".actiongroup_all") for fragment in fragments), fragments
 
 
+@pytest.mark.parametrize("module", sorted(API_MODULES))
+def test_module_that_records_its_phase_does_not_say_that_it_changes_nothing(module):
+    found = documentation(module)
+    fragments = {fragment.removeprefix("holdfast.kubernetes.") for fragment in found["extends_documentation_fragment"]}
+
+    if fragments >= {"shared.phase", "attributes.info_module"}:
+        assert found.get("attributes", {}).keys() >= {"check_mode", "diff_mode", "idempotent"}
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_changelog_names_the_module(module):
     releases = read_yaml("changelogs/changelog.yaml")["releases"].values()
