@@ -129,7 +129,9 @@ notes:
   - These options and variables have the same names as in kubernetes.core, so AWX's own credential type for Kubernetes
     works; kubernetes.core itself is not needed.
   - A module runs in the controller's process. With C(delegate_to) a host that has a connection other than local, for example a
-    bastion that alone reaches the API, it runs there and needs the Python library there.
+    bastion that alone reaches the API, it runs there and needs the Python library there. The controller's E(KUBECONFIG) and
+    C(K8S_AUTH_*) variables apply there, too, unless the task's C(environment) sets them. The files of O(kubeconfig),
+    O(ca_cert), O(client_cert) and O(client_key) that exist on the controller go along, other paths are those of the host.
 """
 
     # The cluster in which Machines and BareMetalHosts live.

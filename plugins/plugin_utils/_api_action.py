@@ -9,7 +9,6 @@ Each link to this file in plugins/action is the action plugin of the module with
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import invocation, run_operation
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import (
+    _delegated,
     _kubeconfig,
     _lease_renewer,
     _progress_file,
@@ -52,7 +52,7 @@ class ActionModule(ActionBase):
         # Ansible's workers outlive a controller that is killed.
         end_with_parent()
         result: dict[str, Any] = super().run(tmp, task_vars)
-        self._task_vars = task_vars or {}
+        self._task_vars, self._copies = task_vars or {}, 0
         if self._task.delegate_to and self._connection.transport != "local":
             result.update(self._run_there(task_vars))
         else:
@@ -96,29 +96,24 @@ class ActionModule(ActionBase):
                 _lease_renewer.start(dict(params["management"]), run, lasts=lasts)
 
     def _run_there(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        arguments = {**self._from_environment(), **self._with_kubeconfig(_kubeconfig.whole)}
+        spec = self.module.SPEC["argument_spec"]
+        arguments = self._with_kubeconfig(_kubeconfig.whole)
+        arguments = _delegated.with_environment(spec, arguments, self._loader, self._task.environment or ())
+        arguments = _delegated.with_files(spec, arguments, self._copy_there)
         outcome: dict[str, Any] = self._execute_module(
             module_name=self._task.action, module_args=arguments, task_vars=task_vars
         )
         _traffic.add(arguments.get("name") or arguments.get("node") or "", outcome.pop("api", {}))
         return outcome
 
-    def _from_environment(self) -> dict[str, Any]:
-        """Return options that the task leaves out and that the controller's environment has.
-
-        The remote host does not have this environment.
-        """
-        found: dict[str, Any] = {}
-        for name, option in self.module.SPEC["argument_spec"].items():
-            if {name, *option.get("aliases", [])} & self._task.args.keys():
-                continue
-            variables = option["fallback"][1] if "fallback" in option else []
-            value = next((os.environ[key] for key in variables if key in os.environ), None)
-            if value is not None:
-                # The remote host does not have the files either.
-                whole = name == "kubeconfig"
-                found[name] = _kubeconfig.as_text(_kubeconfig.whole(self._loader, value)) if whole else value
-        return found
+    def _copy_there(self, path: str) -> str:
+        """Copy a file to the folder that Ansible removes from the host after the task; return its path there."""
+        shell = self._connection._shell
+        folder = shell.tmpdir or self._make_tmp_path()
+        self._copies += 1
+        target: str = self._transfer_file(path, shell.join_path(folder, f"holdfast-{self._copies}"))
+        self._fixup_perms2((folder, target))
+        return target
 
     def _with_kubeconfig(self, convert: Callable[[Any, Any], Any]) -> dict[str, Any]:
         """Return the task's options. ``convert`` is applied to the kubeconfig of the cluster and of ``management``."""

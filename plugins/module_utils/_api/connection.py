@@ -88,7 +88,7 @@ def connect(options: Mapping[str, Any]) -> Any:
         remembered = dict(files)
         files.clear()
         try:
-            if not _speaks_for_itself(given):
+            if not speaks_for_itself(given):
                 _load(given, configuration, folder)
             _override(given, configuration)
             client = ApiClient(configuration=configuration)
@@ -104,7 +104,7 @@ def connect(options: Mapping[str, Any]) -> Any:
     return client
 
 
-def _speaks_for_itself(given: Mapping[str, Any]) -> bool:
+def speaks_for_itself(given: Mapping[str, Any]) -> bool:
     return bool(given.get("host")) and any(all(given.get(name) for name in names) for names in _DIRECT)
 
 
