@@ -66,6 +66,7 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _live_v
 
 _COLLECTION = "holdfast.kubernetes."
 _FOLDER = "ansible_collections/holdfast/kubernetes/"
+_NOT_SHOWN = ("changed", "failed", "ansible_loop_var", "ansible_index_var")
 _DEBUG = ("ansible.builtin.debug", "ansible.legacy.debug", "debug")
 
 
@@ -128,16 +129,19 @@ class CallbackModule(Default):
     def v2_runner_on_ok(self, result: Any) -> None:
         if not self._quiet:
             super().v2_runner_on_ok(result)
+        elif result.task.action not in _DEBUG:
+            self._handle_warnings_and_exception(result)
+        elif not result.task.loop:
+            # A loop has shown the message of each item.
+            self._show(result.result)
+
+    def v2_runner_item_on_ok(self, result: Any) -> None:
+        if not self._quiet:
+            super().v2_runner_item_on_ok(result)
         elif result.task.action in _DEBUG:
             self._show(result.result)
         else:
             self._handle_warnings_and_exception(result)
-
-    def v2_runner_item_on_ok(self, result: Any) -> None:
-        if self._quiet:
-            self._handle_warnings_and_exception(result)
-        else:
-            super().v2_runner_item_on_ok(result)
 
     def v2_runner_on_skipped(self, result: Any) -> None:
         if not self._quiet:
@@ -163,11 +167,7 @@ class CallbackModule(Default):
         shown = (
             result.get("msg", "")
             if "msg" in result
-            else {
-                key: value
-                for key, value in result.items()
-                if not key.startswith("_") and key not in ("changed", "failed")
-            }
+            else {key: value for key, value in result.items() if not key.startswith("_") and key not in _NOT_SHOWN}
         )
         for line in shown if isinstance(shown, list) else [shown]:
             self._display.display(line if isinstance(line, str) else self._dump_results(shown, indent=2))

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.holdfast.kubernetes.plugins.callback import progress
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import event_rules as rules
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _live_view, _progress_file, _traffic
 
@@ -55,6 +56,37 @@ def folder(monkeypatch, tmp_path):
 
 def a_task(**more):
     return SimpleNamespace(check_mode=False, resolved_action="holdfast.kubernetes.drain", action="drain", **more)
+
+
+@pytest.fixture
+def callback():
+    """The callback in a play of the collection, with the lines that it prints."""
+    found = progress.CallbackModule()
+    found.lines = []
+    found._display = SimpleNamespace(verbosity=0, display=found.lines.append)
+    found._ours = True
+    return found
+
+
+def debugged(*, loop=None, **result):
+    task = SimpleNamespace(action="ansible.builtin.debug", loop=loop)
+    return SimpleNamespace(task=task, result={"changed": False, **result})
+
+
+def test_messages_of_a_loop_are_shown_once_each(callback):
+    items = [debugged(msg="worker-1 is next", item=1), debugged(msg=["worker-2", "is last"], item=2)]
+    for item in items:
+        callback.v2_runner_item_on_ok(item)
+    callback.v2_runner_on_ok(debugged(loop=[1, 2], msg="All items completed", results=[]))
+
+    assert callback.lines == ["worker-1 is next", "worker-2", "is last"]
+
+
+def test_without_a_loop_the_message_or_the_variable_is_shown(callback):
+    callback.v2_runner_on_ok(debugged(msg="worker-1 is next"))
+    callback.v2_runner_on_ok(debugged(results=[], ansible_loop_var="item"))
+
+    assert callback.lines == ["worker-1 is next", '{\n  "results": []\n}']
 
 
 def test_without_a_folder_a_task_goes_on(folder):
