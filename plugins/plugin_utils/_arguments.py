@@ -11,6 +11,8 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator, ValidationResult
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import kubeconfig_paths
+
 _CONSTRAINTS = ("mutually_exclusive", "required_together", "required_one_of", "required_if", "required_by")
 
 
@@ -30,4 +32,5 @@ def validated(spec: Mapping[str, Any], arguments: Mapping[str, Any]) -> Validati
     )
     if validation.error_messages:
         raise AnsibleActionFail("; ".join(validation.error_messages))
+    validation._no_log_values -= kubeconfig_paths(validation.validated_parameters)
     return validation

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 from ansible.module_utils import basic
+from ansible.parsing.dataloader import DataLoader
 
-from ansible_collections.holdfast.kubernetes.plugins.action import failover_turn, out_of_service
+from ansible_collections.holdfast.kubernetes.plugins.action import bare_metal_host_info, failover_turn, out_of_service
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
 
 COMMAND = "ipmitool -P hunter2 chassis power status"
@@ -59,3 +60,47 @@ def test_nor_does_the_module_itself(plugin, arguments, monkeypatch):
     assert {name: result[name] for name in OUTCOME} == OUTCOME
     assert "hunter2" not in printed.getvalue()
     assert "pa55" not in printed.getvalue()
+
+
+NEVER = "/not/there/kubeconfig"
+CONTENT = {"users": [{"name": "me", "user": {"token": "hunter2"}}], "current-context": "none"}
+AS_YAML = "current-context: none\nusers:\n- {name: me, user: {token: hunter2}}\n"
+
+
+@pytest.fixture(params=["in the controller", "as a module"])
+def run(request, monkeypatch):
+    """Run a task as its action plugin or as a module, and return its result."""
+
+    def act(arguments):
+        plugin = bare_metal_host_info
+        if request.param == "in the controller":
+            task = SimpleNamespace(args=arguments, check_mode=True, action="x", resolved_action="x")
+            action = plugin.ActionModule(task, None, None, DataLoader(), None, None)
+            action._task_vars = {}
+            return action._run_here()
+        given = {"ANSIBLE_MODULE_ARGS": arguments}
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps(given).encode())
+        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+        printed = io.StringIO()
+        with redirect_stdout(printed), pytest.raises(SystemExit):
+            run_module(plugin.ActionModule.module.OPERATION, plugin.ActionModule.module.SPEC)
+        return json.loads(printed.getvalue())
+
+    return act
+
+
+@pytest.mark.parametrize("given", [NEVER, [NEVER]])
+def test_a_path_that_can_not_be_read_is_named(run, given):
+    for options in ({"kubeconfig": given}, {"management": {"kubeconfig": given}}):
+        result = run(options)
+
+        assert result["failed"]
+        assert f"No cluster can be reached with {NEVER}: " in result["msg"]
+
+
+@pytest.mark.parametrize("given", [CONTENT, json.dumps(CONTENT), AS_YAML], ids=["dictionary", "JSON", "YAML"])
+def test_the_content_of_a_kubeconfig_stays_hidden(run, given):
+    result = run({"kubeconfig": given})
+
+    assert result["error"] == "invalid_input"
+    assert "hunter2" not in json.dumps(result)

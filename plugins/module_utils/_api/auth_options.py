@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import env_fallback
@@ -66,3 +67,21 @@ def management_option() -> dict[str, dict[str, Any]]:
     task's ``api_timeout`` applies to both clusters.
     """
     return {"management": {"type": "dict", "options": dict(_OPTIONS)}}
+
+
+def kubeconfig_paths(params: Mapping[str, Any]) -> set[str]:
+    """The kubeconfig options that are paths, of the cluster and of ``management``.
+
+    ``no_log`` is for the content of a kubeconfig. A path is no secret, and messages have to name it.
+    """
+    found: set[str] = set()
+    for options in (params, params.get("management")):
+        given = options.get("kubeconfig") if isinstance(options, Mapping) else None
+        paths = given if isinstance(given, list) else [given]
+        found |= {path for path in paths if isinstance(path, str) and not is_content(path)}
+    return found
+
+
+def is_content(given: Any) -> bool:
+    """Whether this is the content of a kubeconfig, as a dictionary or as text. No path has several lines."""
+    return isinstance(given, Mapping) or (isinstance(given, str) and (given.lstrip().startswith("{") or "\n" in given))

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from .auth_options import is_content
 from .errors import HoldfastError, InvalidInput, MissingLibrary
 
 try:
@@ -157,14 +158,18 @@ def _load(given: Mapping[str, Any], configuration: Any, folder: str) -> None:
                 return
             except ConfigException:
                 pass
+        if is_content(kubeconfig):
+            raise InvalidInput(
+                "kubeconfig is a text of several lines, and no path. Give the content of a kubeconfig as a dictionary, "
+                "for example with the filter from_yaml."
+            )
         path = _one_path(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
         kube_config.load_kube_config(config_file=path, **arguments)
     except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError, yaml.YAMLError) as error:
         if given.get("host") and not kubeconfig:
             return
-        content = isinstance(kubeconfig, Mapping) or str(kubeconfig).lstrip().startswith("{")
         named = ", ".join(map(str, kubeconfig)) if isinstance(kubeconfig, (list, tuple)) else kubeconfig
-        source = "the given content" if content else named or "no kubeconfig"
+        source = "the given content" if is_content(kubeconfig) else named or "no kubeconfig"
         raise InvalidInput(
             f"No cluster can be reached with {source}: {str(error).rstrip('.')}. Set kubeconfig (or "
             "K8S_AUTH_KUBECONFIG), or host with api_key, or host with client_cert and client_key."

@@ -19,7 +19,7 @@ from typing import Any, Callable
 from ansible.module_utils.basic import AnsibleModule
 
 from .._shared.bounds import plain
-from .auth_options import NAMES
+from .auth_options import NAMES, kubeconfig_paths
 from .cluster import Cluster
 from .errors import HoldfastError, MissingLibrary
 
@@ -126,6 +126,7 @@ def run_module(operation: Operation, spec: Mapping[str, Any], unshown: Unshown =
         unshown: See :func:`invocation`.
     """
     module = AnsibleModule(**spec)
+    module.no_log_values -= kubeconfig_paths(module.params)
     traffic: dict[str, int] = {}
     result = run_operation(
         operation, module.params, check_mode=module.check_mode, warn=module.warn, count=traffic.update
