@@ -40,7 +40,7 @@ options:
     type: str
   labels:
     description:
-      - Labels to set on the Lease. Other labels stay unchanged.
+      - Labels to set on the Lease. Other labels stay unchanged. Numbers and booleans become texts.
     type: dict
   state:
     description:

@@ -23,7 +23,7 @@ options:
     type: str
   wait_for:
     description:
-      - V(free) waits until nobody holds O(node).
+      - V(free) waits until nobody holds O(node), which it needs.
     type: str
     choices: [none, free]
     default: none

@@ -15,7 +15,7 @@ description:
 options:
   name:
     description:
-      - Name of one Node. If the Node does not exist, the list is empty.
+      - Name of one Node. If the Node does not exist, the list is empty. Mutually exclusive with O(selector).
     type: str
   selector:
     description:
@@ -154,6 +154,7 @@ SPEC: dict[str, Any] = {
         "delete_emptydir": {"type": "bool", "default": False},
         **auth_options(),
     },
+    "mutually_exclusive": [["name", "selector"]],
     "supports_check_mode": True,
 }
 

@@ -16,6 +16,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.option_rules import check_numbers
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context, Params
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import EventLog
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.source import Event, EventSource, Subject
@@ -65,6 +66,7 @@ def _validated(args: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, An
     if found.error_messages:
         raise InvalidInput("; ".join(found.error_messages))
     params: dict[str, Any] = found.validated_parameters
+    check_numbers(params)
     for name in ("after", "repeat"):
         if (params.get(name) or 0) < 0:
             raise InvalidInput(f"{name} must not be negative, it is {params[name]}.")

@@ -22,6 +22,7 @@ from .._shared.bounds import plain
 from .auth_options import NAMES, kubeconfig_paths
 from .cluster import Cluster
 from .errors import HoldfastError, MissingLibrary
+from .option_rules import check_numbers
 
 REPORT_TO = "https://holdfast.dev/kubernetes"
 # Options that name what a task works on.
@@ -101,6 +102,7 @@ def run_operation(
     """
     context = Context(params, check_mode, _plainly(warn), _plainly(say or warn), folder, tell)
     try:
+        check_numbers(params)
         return operation(context, params)
     except MissingLibrary as error:
         return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._api.errors import InvalidInput, NotFound
+from .._api.errors import NotFound
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower
@@ -17,8 +17,6 @@ from . import rules
 
 def deletion_hook_info(context: Context, params: Params) -> Result:
     """Return Machines with their hooks; with ``wait_for: waiting``, return when one waits for a hook."""
-    if params["wait_timeout"] < 0:
-        raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
     deadline = Deadline(params["wait_timeout"])
     waits = params["wait_for"] == "waiting" and not context.check_mode
     try:

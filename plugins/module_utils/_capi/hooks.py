@@ -47,8 +47,6 @@ def _checked(params: Params) -> str:
     key = rules.key_of(params["point"], params["hook"])
     if not params["owner"].strip():
         raise InvalidInput("owner must not be empty. Name the owner that will remove the hook: only that owner can.")
-    if params["wait_timeout"] < 0:
-        raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
     machine, node, kind = params.get("machine"), params.get("node"), params["kind"]
     if bool(machine) == bool(node):
         raise InvalidInput("Give exactly one of machine and node.")

@@ -15,6 +15,7 @@ from .._api.errors import ApiFailure, Held, HoldfastError, InvalidInput, NotFoun
 from .._api.names import MANAGED_BY, REASON
 from .._api.node_rules import annotations_of, confirms, inhibited_by, labels_of
 from .._api.objects import Object, only_as_seen
+from .._api.option_rules import as_texts
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
@@ -28,18 +29,17 @@ _OURS = "holdfast.kubernetes"
 def lease_hold(context: Context, params: Params) -> Result:
     """Take or release the hold of one holder on one node."""
     check_names(params["namespace"], params["holder"])
-    if params["wait_timeout"] < 0:
-        raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
+    params = {**params, "labels": as_texts(params.get("labels") or {}, "labels")}
     return _release(context, params) if params["state"] == "absent" else _take(context, params)
 
 
 def lease_hold_info(context: Context, params: Params) -> Result:
     """List holds; with ``wait_for: free`` first wait until the node has none."""
-    cluster, node = context.cluster, params.get("node")
-    deadline = Deadline(params["wait_timeout"])
-    if params["wait_for"] == "free" and not context.check_mode:
-        if not node:
-            raise InvalidInput("wait_for: free needs node, the one node to wait for.")
+    node = params.get("node")
+    if params["wait_for"] == "free" and not node:
+        raise InvalidInput("wait_for: free needs node, the one node to wait for.")
+    cluster, deadline = context.cluster, Deadline(params["wait_timeout"])
+    if node and params["wait_for"] == "free" and not context.check_mode:
         left = wait_until_free(cluster, node, deadline)
         if left:
             raise TimedOut(

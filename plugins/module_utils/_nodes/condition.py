@@ -18,8 +18,6 @@ _REFUSED_TYPES = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "Net
 
 def node_condition_info(context: Context, params: Params) -> Result:
     """Read a condition, at once or as soon as it is present or absent."""
-    if params["wait_timeout"] < 0:
-        raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
     deadline = Deadline(params["wait_timeout"])
     name, kind = params["name"], params["condition"]
     waits = params["wait_for"] != "none" and not context.check_mode

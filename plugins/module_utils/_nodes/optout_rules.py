@@ -19,6 +19,7 @@ from .._api import node_rules
 from .._api.errors import InvalidInput
 from .._api.names import EXCLUDE_FROM_REMEDIATION, OPT_OUTS, SCALE_DOWN_DISABLED, SKIP_REMEDIATION
 from .._api.objects import Object
+from .._api.option_rules import as_texts
 from .._shared.bounds import some
 
 _TRUE = "true"
@@ -140,7 +141,7 @@ def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:
     Raises:
         InvalidInput: One of them is this collection's own, or has no text as its value.
     """
-    for key, value in marks.items():
+    for key in marks:
         if key.startswith(_OURS) or key in (SCALE_DOWN_DISABLED, EXCLUDE_FROM_REMEDIATION):
             raise InvalidInput(f"{what} must not have {key}: this collection sets and removes it itself.")
         if what.endswith("labels") and _is_restricted(key):
@@ -148,14 +149,7 @@ def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:
                 f"{what} must not have {key}: it is in a domain of Kubernetes, and a kubelet can write the record of "
                 "its earlier value."
             )
-        if isinstance(value, (dict, list)):
-            raise InvalidInput(f"{what} must have a text as the value of {key}.")
-    return {key: _plain(value) for key, value in marks.items()}
-
-
-def _plain(value: Any) -> str:
-    # A YAML true means the text that kubectl would write.
-    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+    return as_texts(marks, what)
 
 
 def with_marks(known: Mapping[str, Marked], wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, Marked]:

@@ -102,3 +102,13 @@ def test_one_that_existed_before_stays(monkeypatch, cluster):
 
     assert (error.fields["taken_back"], LEASE in cluster.objects) == (False, True)
     assert error.message.endswith("The Lease existed before and stays.")
+
+
+def test_numbers_in_labels_become_texts(cluster):
+    params = {**PARAMS, "wait": False, "labels": {"ticket": 4711, "urgent": True}}
+    context = Context(params)
+    context.cluster = cluster
+
+    labels = leases.lease_hold(context, params)["lease"]["metadata"]["labels"]
+
+    assert (labels["ticket"], labels["urgent"]) == ("4711", "true")
