@@ -118,7 +118,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._inventory import rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._inventory.hosts import read_hosts
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.bounds import digest, some
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._kubeconfig import current_context, decrypted
 
 # A change of these reads the cluster again, in spite of a cache.
 _READ_BY = ("kubeconfig", "context", "host", "username", "impersonate_user")
@@ -162,10 +162,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _source(self) -> dict[str, Any]:
         """What the facts depend on, apart from the cluster."""
-        options = self._auth()
+        options, environment = self._auth(), os.environ.get("KUBECONFIG", "")
+        files = options["kubeconfig"] or environment or "~/.kube/config"
+        # kubectl config use-context changes the file, and no option.
+        chosen = None if options["context"] or isinstance(files, dict) else current_context(self.loader, files)
         return {
             **{name: options[name] for name in _READ_BY},
-            "KUBECONFIG": os.environ.get("KUBECONFIG", ""),
+            "KUBECONFIG": environment,
+            "current-context": chosen,
             **{name: self.get_option(name) for name in ("selector", "holds")},
         }
 
@@ -186,7 +190,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _read(self) -> list[dict[str, Any]]:
         options = self._auth()
-        options["kubeconfig"] = _kubeconfig.decrypted(self.loader, options["kubeconfig"])
+        options["kubeconfig"] = decrypted(self.loader, options["kubeconfig"])
         holds = self.get_option("holds")
         try:
             return read_hosts(Cluster(options), selector=self.get_option("selector"), holds=holds)

@@ -9,6 +9,7 @@ import base64
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,19 @@ def whole(loader: Any, kubeconfig: Any) -> Any:
         content = yaml.safe_load(loader.get_text_file_contents(os.path.abspath(path))) or {}
         _merge(merged, _embedded(content, Path(path).parent))
     return merged
+
+
+def current_context(loader: Any, kubeconfig: str | list[Any]) -> Any:
+    """The context that kubeconfig files choose, as kubectl merges them; ``None`` if they choose none."""
+    for path in paths_of(kubeconfig):
+        content = None
+        if os.path.isfile(path):
+            # The read of the cluster says what is wrong with a file.
+            with suppress(yaml.YAMLError):
+                content = yaml.safe_load(loader.get_text_file_contents(os.path.abspath(path)))
+        if isinstance(content, Mapping) and content.get("current-context"):
+            return content["current-context"]
+    return None
 
 
 def as_text(kubeconfig: Any) -> Any:
