@@ -10,7 +10,9 @@ module: lease_hold
 short_description: Hold a node so that it stays on, or release it
 version_added: 0.1.0
 description:
-  - Takes or releases a Lease that forbids anyone to power off, reboot or drain one node.
+  - Takes or releases a Lease that forbids everyone to power off or reboot one node.
+  - The Lease does not stop a drain, neither that of M(holdfast.kubernetes.drain) nor that of another tool. A rolling reboot of
+    this collection waits for the release before it drains the node.
   - The Lease has the name of the node and is in the namespace O(namespace). C(holderIdentity) and C(acquireTime) are
     set together.
   - The module never takes or releases a Lease of another holder. If several callers try at the same time, exactly one
