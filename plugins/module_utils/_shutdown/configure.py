@@ -143,7 +143,7 @@ def _unproven(kubelet: Kubelet) -> Mapping[str, Any] | None:
     if all(_logind(path) for path in (*backup.get("settings", ()), *backup.get("files", ()))):
         return None
     # Ages instead of times: the clock may have been set since. The backup is from this boot.
-    age = time.monotonic() - backup["changed"]
+    age = time.monotonic() - backup.get("changed", 0)
     runs = kubelet.active and kubelet.started is not None and time.time() - kubelet.started < age
     return None if runs else backup
 
