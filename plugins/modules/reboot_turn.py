@@ -26,13 +26,19 @@ options:
       - Id of the rolling reboot.
     type: str
     required: true
+  own:
+    description:
+      - Whether the controller runs on the node.
+    type: bool
+    default: false
   inventory_host:
     description:
       - Name of the host in the inventory, for messages.
     type: str
   play:
     description:
-      - The pass of the playbook. V(resume) only does nodes that an earlier run left in the middle of their reboot. V(first) puts a held node off. V(canary) is the pass of the nodes that go first. V(last) and
+      - The pass of the playbook. V(resume) only does nodes that an earlier run left in the middle of their reboot.
+      - V(first) puts a held node off. V(canary) is the pass of the nodes that go first. V(last) and
         V(own) wait for the holders. V(only) is the role without the playbook. With V(plan), the action plugin only asks
         the node; M(holdfast.kubernetes.reboot_plan) does the rest.
     type: str
@@ -265,6 +271,7 @@ SPEC: dict[str, Any] = {
         "settings": {"type": "dict", "required": True},
         "operation": {"type": "str", "required": True},
         "operation_group": {"type": "str"},
+        "own": {"type": "bool", "default": False},
         "inventory_host": {"type": "str"},
         "play": {
             "type": "str",

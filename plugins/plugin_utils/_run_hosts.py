@@ -15,7 +15,8 @@ Variables = Mapping[str, Any]
 def others(variables: Variables, canaries: Sequence[str]) -> dict[str, Any]:
     """Options of ``reboot_turn``: hosts that left the play, failures that are not counted yet, results of canaries."""
     every, present = variables.get("ansible_play_hosts_all") or [], set(variables.get("ansible_play_hosts") or [])
-    turns = {host: _turn(variables, host) for host in every}
+    run = (variables.get(BEGUN) or {}).get("run")
+    turns = {host: _turn(variables, host, run) for host in every}
     return {
         "hosts": [turns[host] for host in every if host not in present],
         "uncounted": [failure for turn in turns.values() for failure in turn.get("uncounted") or []],
@@ -32,11 +33,11 @@ def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
     hosts: list[dict[str, Any]] = []
     begun = max((_registered(variables, name, BEGUN) for name in names), key=_began, default={})
     for name in names:
-        read, turn = _registered(variables, name, READ), _turn(variables, name)
+        read = _registered(variables, name, READ)
         hosts.append(
             {
                 "host": name,
-                "turn": turn if turn.get("run", begun.get("run")) == begun.get("run") else {},
+                "turn": _turn(variables, name, begun.get("run")),
                 "settings": read.get("settings") or {},
                 "settings_error": str(read.get("msg") or "unknown") if read.get("failed") else "",
             }
@@ -55,8 +56,10 @@ def _began(begun: Mapping[str, Any]) -> str:
     return str(begun.get("began") or "")
 
 
-def _turn(variables: Variables, host: str) -> Mapping[str, Any]:
-    return _registered(variables, host, TURN)
+def _turn(variables: Variables, host: str, run: str | None) -> Mapping[str, Any]:
+    """The last answer about a host in this run. A playbook may have had another run before."""
+    turn = _registered(variables, host, TURN)
+    return turn if turn.get("run", run) == run else {}
 
 
 def _registered(variables: Variables, host: str, name: str) -> Mapping[str, Any]:

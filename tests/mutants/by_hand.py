@@ -678,7 +678,7 @@ MUTANTS = [
         "slot-of-a-dead-run-stays-on-a-node-that-is-done",
         6,
         "A node that is done keeps the slot and the claim of a dead run, so the other nodes get no slot.",
-        Code("next_step", "facts.left_behind and step.name in _WITHOUT_WORK", "False"),
+        Code("next_step", "facts.left_behind and waits", "False"),
         "tests/unit/test_model_cases.py::test_the_next_run_returns_slot_and_claim_of_a_node_that_is_done",
     ),
     Mutant(
@@ -706,9 +706,17 @@ MUTANTS = [
         "restart-uncordons-a-node-that-goes-down",
         3,
         "A run that starts over uncordons a node that a dead run has told to reboot.",
-        Code("Facts.left_behind", "not node.may_go_down()", "True"),
+        Code("Seen.keeps_cordon", "record.phase in ('reboot', 'ready') and record.result != 'rebooted'", "False"),
         "tests/unit/reboot/test_admit.py::TestNodeThatADeadRunLeftCordoned"
-        "::test_with_restart_a_node_that_may_still_go_down_is_not",
+        "::test_a_node_that_has_to_stay_cordoned_does_with_restart_too",
+    ),
+    Mutant(
+        "own-node-goes-first",
+        6,
+        "A run that resumes reboots the node of its own controller before all others.",
+        Code("_own_node", "facts.settings.own", "False"),
+        "tests/unit/reboot/test_admit.py::TestThePassThatResumes"
+        "::test_the_controller_s_own_node_goes_last_unless_its_reboot_was_sent",
     ),
     Mutant(
         "slot-of-another-operation-taken-from-a-live-run",

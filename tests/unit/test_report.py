@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import report as reboot_report
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 # No server listens on this port.
 AWAY = {"host": "https://127.0.0.1:9", "api_key": "none", "api_timeout": 0}
@@ -166,6 +169,29 @@ def test_a_playbook_that_imports_this_one_twice_gets_two_reports(report):
     assert (written["about"]["run"], written["summary"]["operation"]) == ("run-2", "second")
     assert (written["summary"]["rebooted"], written["summary"]["not_reported"]) == (["node-2"], ["node-1"])
     assert "OPERATION second COULD NOT BE ENDED: The API server https://127.0.0.1:10 did not answer" in output
+
+
+def test_a_host_sees_the_other_hosts_of_its_run_only():
+    hosts = {
+        "a": of("node-a", "rebooted", run="run-1"),
+        "b": of("node-b", "failed", run="run-1", uncounted=[{"name": "node-b"}]),
+    }
+    play = {"ansible_play_hosts_all": ["a", "b"], "ansible_play_hosts": ["a"], "hostvars": hosts}
+
+    first = _run_hosts.others({**play, "__rolling_reboot_begun": {"run": "run-1"}}, ["b"])
+    second = _run_hosts.others({**play, "__rolling_reboot_begun": {"run": "run-2"}}, ["b"])
+
+    assert (first["uncounted"], first["canary_results"][0]["result"]) == ([{"name": "node-b"}], "failed")
+    assert second == {"hosts": [{}], "uncounted": [], "canary_results": [{}]}
+
+
+@pytest.mark.parametrize(("settings", "undone"), [({"node_name": "node-2"}, ["node-2"]), ({}, [])])
+def test_the_nodes_that_are_left_are_named_if_all_are_known(settings, undone):
+    done = {"host": "a", "turn": {"node": "node-1", "result": {"name": "node-1", "result": "rebooted"}}, "settings": {}}
+    error = {"host": "b", "turn": {}, "settings": settings, "settings_error": "invalid"}
+    entries = {"a": {"result": "rebooted"}, "b": {"result": "stopped"}}
+
+    assert reboot_report._undone([done, error], entries) == undone
 
 
 BEGUN = {"run": "run-2", "own_host": "own", "resumes": ["midway", "early"], "canaries": ["canary", "early"]}

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from .._api.times import seconds_between
-from .._shared.bounds import moment
+from .._shared.bounds import moment, seconds_since
 from .ledger_rules import ACTIVE, FAILED, Ledger, Slot, operation_entry, with_entry
 from .run_rules import DEAD_AFTER, Run
 
@@ -71,6 +71,7 @@ def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: d
     who starts the same command again right after a crash resumes its work, and does not start a second operation.
     """
     live = {run.id for run in runs.values() if run.alive(now)}
+    ledger = _without_old(ledger, now, request.adopt_within)
     adopted = "" if request.operation or request.restart else _to_join(ledger, request, runs, now)
     operation = request.operation or adopted or request.new_id
     entry = operation_entry(ledger, operation)
@@ -121,19 +122,39 @@ def end(
         for slot in slots
         if slot.operation == operation and slot.state == ACTIVE and (slot.run == run or slot.run not in live)
     }
+    names = _names(entry)
     unfinished = not complete or bool(entry.get("unfinished")) or bool(abandoned)
-    named = "left" in entry
-    left = {*entry.pop("left", ()), *undone, *abandoned}
+    left = {**names, **dict.fromkeys((*undone, *abandoned), now.isoformat())}
     # Without names, the next run counts as one that does all nodes.
-    known = len(left) <= KEPT_LEFT and (complete or bool(undone)) and (named or not entry.get("unfinished"))
-    names = {"left": sorted(left)} if unfinished and known else {}
-    return with_entry(ledger, {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished, **names})
+    known = len(left) <= KEPT_LEFT and (complete or bool(undone)) and (bool(names) or not entry.get("unfinished"))
+    entry = {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished, "left": left}
+    if not (unfinished and known):
+        del entry["left"]
+    return with_entry(ledger, entry)
 
 
 def _left(entry: Mapping[str, Any], nodes: Collection[str]) -> dict[str, Any]:
     """What stays of the nodes that ended runs have left: those that the new run does not do."""
-    left = [name for name in entry.get("left", ()) if name not in nodes] if entry.get("unfinished") else []
+    left = {name: since for name, since in _names(entry).items() if name not in nodes}
     return {"unfinished": True, "left": left} if left else {"unfinished": False}
+
+
+def _names(entry: Mapping[str, Any]) -> dict[str, str]:
+    """The nodes that ended runs have left, and since when."""
+    return dict(entry.get("left") or {}) if entry.get("unfinished") else {}
+
+
+def _without_old(ledger: Ledger, now: datetime, adopt_within: float) -> Ledger:
+    """The ledger without the nodes that no run has done for so long that they need not be done in the same operation.
+
+    They may be gone, or no longer be in the inventory. Otherwise they would keep their operation open for ever.
+    """
+    entries = []
+    for entry in ledger.operations:
+        names = _names(entry)
+        left = {name: since for name, since in names.items() if seconds_since(since, now) <= adopt_within}
+        entries.append({**entry, "left": left, "unfinished": bool(left)} if left != names else entry)
+    return replace(ledger, operations=tuple(entries))
 
 
 def _to_join(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -421,14 +422,14 @@ class _Admission:
             return facts.after_turn(error.fields["waited"], error.fields["idle"], message)
         return replace(facts, has_slot=True)
 
-    def _ask_for_slot(self, *, wait_timeout: int) -> None:
+    def _ask_for_slot(self, *, wait_timeout: int, max_failed: int | None = None) -> None:
         params, budget = self._params, self._budget
         self._work.slot(
             budget.group,
             "present",
             **budget.policy,
             operation_group=budget.counted_in,
-            max_failed=params["max_failed"],
+            max_failed=params["max_failed"] if max_failed is None else max_failed,
             count_others=params["count_others"],
             unhealthy_grace=params["unhealthy_grace"],
             pause=params.get("pause", 0),
@@ -441,11 +442,12 @@ class _Admission:
         try:
             if self._facts.node.slot is not None:
                 # That run may have died after it returned its slot. The budget may be full by now.
-                self._ask_for_slot(wait_timeout=0)
+                self._ask_for_slot(wait_timeout=0, max_failed=sys.maxsize)
             self._take_claim(wait_timeout=0)
         except (Refused, TimedOut) as error:
             # A live run returns them itself, so its slot passes back to it.
-            self._work.slot(self._budget.group, "absent")
+            with suppress(Refused):
+                self._work.slot(self._budget.group, "absent")
             kept = error.message if isinstance(error, Refused) else ""
             return self._facts.after_take_over(step.why, taken=False, kept=kept)
         return self._facts.after_take_over(step.why, taken=True)
@@ -545,6 +547,7 @@ def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
         "slot_timeout",
         "unhealthy_grace",
         "restart",
+        "window_wait",
     )
     play, host = params["play"], params.get("inventory_host") or ""
     # In the pass that resumes, a canary may be among the hosts.
@@ -553,6 +556,7 @@ def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
         node=params["name"],
         host=host,
         resumes=play == "resume" and not plan,
+        own=bool(params.get("own")),
         put_off=play in ("resume", "first") and not plan,
         again=play == "last" or again,
         waits_for_canaries=bool(params["canaries"]) and not canary and not plan,

@@ -28,12 +28,14 @@ class Settings:
         when: How the need for a reboot is decided: by the distribution (``required``), by the user's command
             (``command``), or ``always``.
         resumes: In this pass, the run only does the nodes that an earlier run has left in the middle of their reboot.
+        own: The controller runs on the node.
         restart: Take over what dead runs of other operations left.
         put_off: Leave a node that is held for a later pass; do not wait for its holders.
         again: The node had its turn in an earlier pass of this run, which gave the warning.
         waits_for_canaries: Other nodes go first.
         canary: This node is a canary, and other slices of the job read its record.
         windows: There are maintenance windows.
+        window_wait: Seconds to wait for a window to open.
         user_steps: The user's steps that have task files.
         in_turns: Split the wait for a slot into turns, so that hosts that dropped out are noticed.
         opt_outs: Opt the node out of the autoscaler and of health checks.
@@ -47,12 +49,14 @@ class Settings:
     when: str = REQUIRED
     method: str = "systemd"
     resumes: bool = False
+    own: bool = False
     restart: bool = False
     put_off: bool = False
     again: bool = False
     waits_for_canaries: bool = False
     canary: bool = False
     windows: bool = False
+    window_wait: int = 0
     hold_attempts: int = 5
     single_node: bool = False
     quorum_command: bool = False
@@ -201,23 +205,33 @@ class Facts:
     def left_behind(self) -> bool:
         """A dead run has left its slot, its claim or its cordon on the node, and this run may return them.
 
-        The run got the slot of a dead run when it began, or still has to take it over. A failed node keeps all of them,
-        and a node that is down, or may go down, keeps its cordon.
+        The run got the slot of a dead run when it began, or still has to take it over. A failed node keeps all of them.
         """
         node, settings = self.node, self.settings
         if self.claimed or self.taken_over or self.midway or not node.exists or node.failed:
             return False
         if node.cordoned_by == PURPOSE:
-            return (settings.restart or not node.stuck) and not node.failed_over and not node.may_go_down()
+            theirs = node.claim is not None and node.claim.purpose != PURPOSE
+            taken = node.stuck and not settings.restart
+            return not (node.excluded or theirs or taken or node.keeps_cordon)
         owned = not self.attempts and node.slot_is(settings.run, settings.operation)
         return owned or node.left_by_another(settings.run, settings.operation, restart=settings.restart)
 
     @property
     def stays_cordoned(self) -> str:
-        """Why this run can't undo the cordon of a dead run, as text; empty if there is none, or if it can."""
-        if self.node.cordoned_by != PURPOSE or self.node.excluded or self.left_behind:
+        """Why this run does not undo the cordon of an earlier run, as text; empty if there is none, or if it does."""
+        node = self.node
+        if node.cordoned_by != PURPOSE or node.excluded or self.midway or self.left_behind:
             return ""
-        return self.kept or self.node.stuck
+        if self.kept or node.stuck:
+            return self.kept or node.stuck
+        if node.claim is not None and node.claim.run != self.settings.run:
+            # A live run works on the node.
+            return ""
+        return (
+            f"Node {node.name} is still cordoned since operation {node.record.id or '-'}, and stays cordoned: "
+            f"{node.keeps_cordon or 'another run works on it'}. Run holdfast.kubernetes.doctor, which says what to do."
+        )
 
     @property
     def needs_no_answer(self) -> bool:

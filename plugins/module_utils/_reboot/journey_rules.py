@@ -131,8 +131,9 @@ def user_files(options: Mapping[str, Any]) -> dict[str, list[str]]:
 def next_step(facts: Facts) -> Step:
     """The next step of a node."""
     step = decision(facts)
+    waits = step.name in _WITHOUT_WORK or (step.name == LOOK_AT_WINDOW and facts.settings.window_wait > 0)
     # What a dead run left would fill the budget while this run waits, and stay after it.
-    return Step(TAKE_OVER, step.why) if facts.left_behind and step.name in _WITHOUT_WORK else step
+    return Step(TAKE_OVER, step.why) if facts.left_behind and waits else step
 
 
 def decision(facts: Facts) -> Step:
@@ -374,6 +375,9 @@ def _held(facts: Facts) -> Step | None:
         return None
     if facts.holders_waited:
         return None
+    if facts.settings.resumes and facts.claimed:
+        # The other nodes need not wait for its holders. A later pass of this run does.
+        return Step(PUT_OFF, why)
     # A node that is claimed keeps its slot: its reboot may still come. Others can't use the slot in the meantime.
     return Step(PUT_OFF, why) if facts.settings.put_off and not facts.claimed else Step(AWAIT_HOLDERS, why)
 
@@ -406,7 +410,14 @@ def _slot(facts: Facts) -> Step:
 def _back(facts: Facts) -> Step | None:
     """Wait for a node whose reboot another run of the operation started: its boot ID shows whether it rebooted."""
     if facts.midway and not facts.node.ready and not facts.back_waited:
-        return Step(AWAIT_BACK)
+        return Step(PUT_OFF, "it is not Ready") if facts.settings.resumes else Step(AWAIT_BACK)
+    return None
+
+
+def _own_node(facts: Facts) -> Step | None:
+    """The node on which the controller runs goes last: its reboot ends the run."""
+    if facts.settings.resumes and facts.settings.own and not facts.node.past_holds(facts.settings.operation):
+        return None if facts.rebooted else Step(PUT_BACK, "this controller runs on it, so it goes last", record="hold")
     return None
 
 
@@ -427,12 +438,13 @@ _RULES: tuple[Rule, ...] = (
     _not_midway,
     _question,
     _stuck,
+    _refusals,
     _window,
     _canaries,
-    _refusals,
     _attempts,
     _held,
     _turn,
+    _own_node,
     _back,
     _quorum,
 )
@@ -459,7 +471,9 @@ def _record_of_skipped(facts: Facts) -> str:
 
 def _record_of_canary(facts: Facts) -> str:
     """Other slices of the job wait for the record of a canary, so record it even if the canary needs no reboot."""
-    return "skipped" if facts.settings.canary and facts.node.record.id != facts.settings.operation else ""
+    record = facts.node.record
+    recorded = record.id == facts.settings.operation and record.result
+    return "skipped" if facts.settings.canary and not recorded else ""
 
 
 def _applies(step: str, facts: Facts) -> bool:

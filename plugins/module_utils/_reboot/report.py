@@ -38,8 +38,7 @@ def reboot_report(context: Context, params: Params) -> Result:
             required = required_of(entry, host["turn"].get("needed") or "")
             api = traffic_of(params["traffic"], entry["name"])
             entries[host["host"]] = {**entry, "required": required, "api": api}
-    dropped = [host for host in hosts if host["host"] not in entries]
-    silent = [host["host"] for host in dropped]
+    silent = [host["host"] for host in hosts if host["host"] not in entries]
     nodes = list(entries.values())
     summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
     complete = not (summary["failed"] or summary["stopped"] or summary["postponed"] or silent)
@@ -55,7 +54,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),
         "complete": complete,
-        "undone": [*summary["failed"], *summary["stopped"], *summary["postponed"], *map(_node_of, dropped)],
+        "undone": _undone(hosts, entries),
         "operation": operation,
         "run": run,
         "group": group,
@@ -63,8 +62,12 @@ def reboot_report(context: Context, params: Params) -> Result:
     }
 
 
-def _node_of(host: Host) -> str:
-    return str(host["settings"].get("node_name") or host["host"])
+def _undone(hosts: Sequence[Host], entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The Nodes that are not done; none if one of them is unknown, because the host's variables are invalid."""
+    results = {name: entry["result"] for name, entry in entries.items()}
+    left = [host for host in hosts if results.get(host["host"]) not in ("rebooted", "skipped", "lost")]
+    names = [str(host["turn"].get("node") or host["settings"].get("node_name") or "") for host in left]
+    return names if all(names) else []
 
 
 def _clean_up(context: Context, host: Host) -> tuple[Mapping[str, Any] | None, list[dict[str, Any]]]:

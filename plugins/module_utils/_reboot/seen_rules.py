@@ -64,6 +64,7 @@ class Seen:
         maintained: Which other writer maintains the node, as text; empty if none does, or if it is overridden.
         shown: The lifecycle conditions of the node show work of this collection.
         stuck: Why a dead run of another operation keeps the node from this one, as text; empty if none does.
+        failover: A failover has left its record on the node.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Seen:
     maintained: str = ""
     shown: bool = False
     stuck: str = ""
+    failover: bool = False
 
     @property
     def why_later(self) -> str:
@@ -130,11 +132,20 @@ class Seen:
         went = self.midway(operation) and (self.record.phase in WENT or self.new_boot())
         return self.record.boot_id_before if went else self.boot_id
 
-    def may_go_down(self) -> bool:
-        """Whether the node is down, or a run of any operation may have told it to reboot."""
-        return not self.ready or (
-            self.record.phase in WENT and self.record.result != "rebooted" and not self.new_boot()
-        )
+    @property
+    def keeps_cordon(self) -> str:
+        """Why the cordon of a rolling reboot has to stay if no run resumes it, as text; empty if it has not."""
+        record = self.record
+        if self.failover or self.failed_over:
+            return "a failover has worked on it"
+        if not self.ready:
+            return "it is not Ready"
+        if self.failed:
+            return "its reboot failed"
+        if record.phase in ("reboot", "ready") and record.result != "rebooted":
+            # It may still go down. Or it came back, and nothing shows that it passed its check.
+            return "it has not passed its check since its reboot was sent"
+        return ""
 
     def left_by_another(self, run: str, operation: str, *, restart: bool) -> bool:
         """Whether another run has the claim or the slot, and this run gets them if that run is dead.
@@ -212,6 +223,7 @@ def read_seen(
         maintained="" if override_maintenance else others_words(node),
         shown=run_of(node) is not None,
         stuck=stuck,
+        failover=FAILOVER in node_rules.annotations_of(node),
     )
 
 

@@ -30,7 +30,7 @@ echo "has_configuration=$(there "$configuration")"
 node=$(sed -n 's/^node_name: *//p' "$configuration" 2>/dev/null | tail -n 1 | sed "s/ *#.*//; s/[\"' ]//g")
 echo "node=$node"
 # A JSON list of units.
-echo "masks=$(cat "$masks" 2>/dev/null | tr -d '[]",\n')"
+echo "masks=$({ tr -d '[]",\n' <"$masks"; } 2>/dev/null)"
 # An earlier version does not have this option.
 echo "even_held=$(grep -qs -e --even-held "$link/cli.py" && echo 1)"
 

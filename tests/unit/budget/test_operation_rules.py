@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import (
+    ADOPT_WITHIN,
     KEPT_LEFT,
     StartRequest,
     begin,
@@ -201,7 +202,7 @@ class TestEnd:
         resumed = begin(left, request(), runs(run("two")), NOW).ledger
         after = end(resumed, "old", "two", {"two"}, complete=True, now=NOW)
 
-        assert (after.operations[-1]["unfinished"], after.operations[-1]["left"]) == (True, ["zulu"])
+        assert (after.operations[-1]["unfinished"], set(after.operations[-1]["left"])) == (True, {"zulu"})
         rest = replace(request(), run="three", nodes=frozenset({"zulu"}))
         last = end(
             begin(after, rest, runs(run("three")), NOW).ledger, "old", "three", {"three"}, complete=True, now=NOW
@@ -222,4 +223,15 @@ class TestEnd:
         elsewhere = [slot("alfa"), slot("bravo", "of another group")]
         after = end(ledger(runs=["one", "two"]), "old", "two", {"two"}, complete=True, elsewhere=elsewhere, now=NOW)
 
-        assert (after.operations[-1]["unfinished"], after.operations[-1]["left"]) == (True, ["alfa"])
+        assert (after.operations[-1]["unfinished"], set(after.operations[-1]["left"])) == (True, {"alfa"})
+
+    def test_a_node_that_no_run_does_any_more_keeps_it_open_no_longer_than_it_can_be_resumed(self):
+        """Its Node or its host is gone."""
+        first = end(ledger(runs=["one"]), "old", "one", {"one"}, complete=False, undone=["zulu"], now=NOW)
+        night = NOW + timedelta(seconds=ADOPT_WITHIN - 60)
+        resumed = begin(first, request(), runs(run("two", -ADOPT_WITHIN + 60)), night)
+        after = end(resumed.ledger, "old", "two", {"two"}, complete=True, now=night)
+        assert (resumed.operation, after.operations[-1]["unfinished"]) == ("old", True)
+
+        late = night + timedelta(seconds=120)
+        assert begin(after, replace(request(), run="three"), runs(run("three")), late).operation == "new"

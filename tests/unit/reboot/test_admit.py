@@ -302,13 +302,54 @@ class TestNodeThatADeadRunLeftCordoned:
         assert not {"claim", "cordon"} & left.marks().keys()
         assert not left.get(paths.node("node-1"))["spec"].get("unschedulable")
 
-    def test_with_restart_a_node_that_may_still_go_down_is_not(self, left):
-        left.node(unschedulable=True, cordon=CORDON, claim=OTHER_CLAIM, operation=record("reboot", id="old"))
+    @pytest.mark.parametrize(
+        ("node", "why"),
+        [
+            ({"operation": record("reboot", id="old")}, "another operation"),
+            ({"operation": record("ready", id="old"), "boot_id": "boot-2"}, "another operation"),
+            ({"ready": False}, "another operation"),
+            ({"failover": {"phase": "recovered"}}, "another operation"),
+            ({"claim": {**OTHER_CLAIM, "purpose": "failover"}}, "another operation"),
+            ({"claim": None, "operation": record("ready", "failed", id="old"), "boot_id": "boot-2"}, "not passed its"),
+            ({"claim": None, "ready": False}, "it is not Ready"),
+        ],
+        ids=[
+            "it may still go down",
+            "it was not checked",
+            "it is down",
+            "it was failed over",
+            "a failover has its claim",
+            "it failed its check",
+            "it is down, and no run has a claim",
+        ],
+    )
+    def test_a_node_that_has_to_stay_cordoned_does_with_restart_too(self, left, node, why):
+        left.ledger(ledger=Ledger())
+        marks = {"cordon": CORDON, "claim": OTHER_CLAIM, **node}
+        left.node(unschedulable=True, **{name: value for name, value in marks.items() if value is not None})
+        before = json.dumps(left.get(paths.node("node-1")), sort_keys=True)
 
-        with pytest.raises(Refused, match="belongs to another operation"):
+        with pytest.raises(Refused, match=why):
             turn(left, restart=True, **NEEDS_NOTHING)
 
-        assert left.marks()["claim"] == OTHER_CLAIM
+        assert json.dumps(left.get(paths.node("node-1")), sort_keys=True) == before
+
+    def test_a_node_that_failed_its_check_stays_cordoned_while_it_is_held(self, left):
+        failed = record("ready", "failed", id="old")
+        left.ledger(ledger=Ledger())
+        left.node(unschedulable=True, cordon=CORDON, operation=failed, boot_id="boot-2")
+        left.hold()
+
+        assert turn(left, play="first")["step"] == "put_off"
+        assert left.marks()["cordon"] == CORDON
+
+    def test_failures_do_not_keep_it_cordoned(self, left):
+        slots = slot("me", claims=1).slots
+        failures = {"id": "kernel", "failures": {"node-2": "no boot"}}
+        left.ledger(ledger=Ledger(slots=slots, operations=(failures,)))
+
+        assert turn(left, restart=True, **NEEDS_NOTHING)["step"] == "skipped"
+        assert "cordon" not in left.marks()
 
     def test_with_restart_it_is_rebooted_if_it_needs_it(self, left):
         found = turn(left, restart=True)
@@ -331,6 +372,17 @@ class TestSlotOfADeadRunOnANodeThatThisRunLeaves:
     def test_postponed(self, left):
         assert turn(left, **CLOSED)["step"] == "postponed"
         assert self.free(left)
+
+    def test_it_waits_for_a_window(self, left, monkeypatch):
+        slots = []
+
+        def window(*_arguments, **_options):
+            slots.append(dict(left.ledger().slots))
+            return {"open": False, "opens": "", "seconds_left": None, "waited": 0}
+
+        monkeypatch.setattr(admit, "maintenance_window", window)
+        assert turn(left, window_wait=7200, **CLOSED)["step"] == "postponed"
+        assert slots == [{}]
 
     def test_stopped(self, left):
         with pytest.raises(HoldfastError, match="It does not answer"):
@@ -376,6 +428,30 @@ class TestThePassThatResumes:
 
         assert turn(cluster, play="resume", slot_timeout=0)["step"] == "put_off"
 
+    @pytest.mark.parametrize(
+        ("node", "why"), [({"operation": record("reboot")}, "held by"), ({"ready": False}, "it is not Ready")]
+    )
+    def test_it_waits_neither_for_holders_nor_for_a_node_that_is_down(self, cluster, node, why):
+        """The other nodes would wait with it."""
+        cluster.node(**{"unschedulable": True, "cordon": CORDON, "operation": record("drain"), **node})
+        cluster.ledger(ledger=slot(claims=1))
+        if "ready" not in node:
+            cluster.hold()
+
+        found = turn(cluster, play="resume")
+
+        assert found["step"] == "put_off"
+        assert why in found["why"]
+        assert (cluster.ledger().slots["node-1"].run, cluster.marks()["claim"]["run"]) == ("me", "me")
+
+    @pytest.mark.parametrize(("phase", "step"), [("drain", "put_off"), ("reboot", "go")])
+    def test_the_controller_s_own_node_goes_last_unless_its_reboot_was_sent(self, cluster, phase, step):
+        cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record(phase))
+        cluster.ledger(ledger=slot(claims=1))
+
+        assert turn(cluster, play="resume", own=True)["step"] == step
+        assert ("cordon" in cluster.marks()) is (step == "go")
+
     def test_it_does_not_ask_for_more_than_it_needs(self, cluster):
         assert turn(cluster, play="resume", when="required")["step"] == "put_off"
 
@@ -383,6 +459,12 @@ class TestThePassThatResumes:
 def test_a_canary_that_needs_nothing_says_so_to_other_slices(cluster):
     found = turn(cluster, when="required", answer={"needed": ""}, **AS_CANARY)
     assert (found["step"], found["changed"]) == ("skipped", False)
+    assert cluster.marks()["operation"]["result"] == "skipped"
+
+
+def test_a_canary_that_was_held_and_now_needs_nothing_says_so_too(cluster):
+    cluster.node(operation=record("hold"))
+    assert turn(cluster, when="required", answer={"needed": ""}, **AS_CANARY)["step"] == "skipped"
     assert cluster.marks()["operation"]["result"] == "skipped"
 
 

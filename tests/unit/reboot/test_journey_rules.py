@@ -620,6 +620,7 @@ records = st.builds(
 slots = st.none() | st.builds(
     SlotSeen, st.sampled_from(["me", "x"]), st.sampled_from(["kernel", "other"]), st.sampled_from(["active", "failed"])
 )
+PURPOSES = st.sampled_from(["rolling_reboot", "failover"])
 seens = st.none() | st.builds(
     Seen,
     st.just("node-1"),
@@ -632,6 +633,10 @@ seens = st.none() | st.builds(
     slot=slots,
     held=text,
     blocked=text,
+    claim=st.none()
+    | st.builds(Claim, st.sampled_from(["me", "x"]), st.sampled_from(["kernel", "other"]), PURPOSES, st.just("")),
+    stuck=text,
+    failover=st.booleans(),
 )
 settings_ = st.builds(
     Settings,
@@ -641,6 +646,10 @@ settings_ = st.builds(
     when=st.sampled_from(["always", "required"]),
     method=st.sampled_from(["systemd", "command"]),
     put_off=st.booleans(),
+    resumes=st.booleans(),
+    own=st.booleans(),
+    restart=st.booleans(),
+    window_wait=st.sampled_from([0, 60]),
     waits_for_canaries=st.booleans(),
     canary=st.booleans(),
     windows=st.booleans(),
@@ -669,6 +678,8 @@ everything = st.builds(
     back_waited=st.booleans(),
     quorum_kept=st.booleans(),
     attempts=st.integers(0, 4),
+    taken_over=st.booleans(),
+    kept=text,
 )
 
 
@@ -689,6 +700,22 @@ def test_a_node_goes_down_only_where_nothing_forbids_it(known):
         assert known.needed
         assert not known.settings.windows or (known.window and known.window.open)
     assert not known.why_later or seen.past_holds("kernel"), "its cordon alone would be undone"
+
+
+@given(everything)
+def test_what_a_dead_run_left_is_taken_over_only_where_it_may_be_returned(known):
+    step, node = next_step(known), known.node
+    if step.name == rules.TAKE_OVER:
+        assert not any((known.claimed, known.midway, known.taken_over, node.failed))
+        assert not (node.cordoned_by and any((node.excluded, node.keeps_cordon)))
+
+
+@given(everything)
+def test_no_answer_ends_well_for_a_node_that_an_earlier_run_left_cordoned(known):
+    step, node = next_step(known), known.node
+    if step.name in (rules.SKIPPED, rules.POSTPONED) and node.cordoned_by and not known.claimed:
+        # A live run has its claim, or the user has excluded it.
+        assert node.excluded or (node.claim is not None and node.claim.run == "x" and not node.stuck)
 
 
 @given(everything)
@@ -714,8 +741,15 @@ def test_a_plan_and_a_run_never_differ(known, put_off):
     fresh = replace(
         known,
         settings=replace(
-            known.settings, put_off=False, in_turns=False, waits_for_canaries=False, user_steps=frozenset()
+            known.settings,
+            put_off=False,
+            resumes=False,
+            in_turns=False,
+            waits_for_canaries=False,
+            user_steps=frozenset(),
         ),
+        taken_over=False,
+        kept="",
         etcd=known.etcd or Etcd(),
         seen=known.seen or SEEN,
         window=known.window or Window(),
