@@ -27,7 +27,8 @@ class ActionModule(ApiAction):
     def operate(self, params: dict[str, Any]) -> dict[str, Any]:
         if params["play"] == "plan":
             return {"changed": False, **self._ask(params)}
-        params = {**params, **_run_hosts.others(self._task_vars, params["canary_hosts"])}
+        alone = params["play"] == "only"
+        params = {**params, **_run_hosts.others(self._task_vars, params["canary_hosts"], alone=alone)}
         asked: list[str] = []
         while True:
             outcome = super().operate(params)

@@ -35,6 +35,11 @@ options:
       - Whether the operation is complete for all nodes. Otherwise the next run resumes the operation.
     type: bool
     required: true
+  done:
+    description:
+      - The names of the nodes that are done. Without them, nothing is left of the operation if O(complete) is set.
+    type: list
+    elements: str
   undone:
     description:
       - The names of the nodes that are not done, if they are known. A later run that does these nodes completes the
@@ -95,6 +100,7 @@ SPEC: dict[str, Any] = {
         "run": {"type": "str", "required": True},
         "group": {"type": "str", "required": True},
         "complete": {"type": "bool", "required": True},
+        "done": {"type": "list", "elements": "str"},
         "undone": {"type": "list", "elements": "str", "default": []},
         "paused": {"type": "bool", "default": False},
         "left": {"type": "str", "default": ""},

@@ -64,6 +64,11 @@ options:
       - With O(state=ended), whether no node was left over.
     type: bool
     default: true
+  done:
+    description:
+      - The names of the nodes that are done. Without them, nothing is left of the operation if O(complete) is set.
+    type: list
+    elements: str
   undone:
     description:
       - The names of the nodes that are not done, if they are known. A later run that does these nodes completes the
@@ -155,6 +160,7 @@ SPEC: dict[str, Any] = {
         "forks": {"type": "int"},
         "state": {"type": "str", "choices": ["begun", "ended"], "default": "begun"},
         "complete": {"type": "bool", "default": True},
+        "done": {"type": "list", "elements": "str"},
         "undone": {"type": "list", "elements": "str", "default": []},
         **auth_options(),
     },

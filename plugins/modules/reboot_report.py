@@ -114,8 +114,13 @@ left:
   description: What is left to do, as text; empty if there is nothing.
   type: str
   returned: success
+done:
+  description: The names of the nodes that are done.
+  type: list
+  elements: str
+  returned: success
 undone:
-  description: The names of the nodes that are not done.
+  description: The names of the nodes that are not done; none if the name of one of them is unknown.
   type: list
   elements: str
   returned: success

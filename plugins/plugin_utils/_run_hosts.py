@@ -12,11 +12,16 @@ READ, BEGUN, TURN = "__rolling_reboot_read", "__rolling_reboot_begun", "__rollin
 Variables = Mapping[str, Any]
 
 
-def others(variables: Variables, canaries: Sequence[str]) -> dict[str, Any]:
-    """Options of ``reboot_turn``: hosts that left the play, failures that are not counted yet, results of canaries."""
+def others(variables: Variables, canaries: Sequence[str], *, alone: bool = False) -> dict[str, Any]:
+    """Options of ``reboot_turn``: hosts that left the play, failures that are not counted yet, results of canaries.
+
+    Args:
+        alone: Each host has a run of its own.
+    """
     every, present = variables.get("ansible_play_hosts_all") or [], set(variables.get("ansible_play_hosts") or [])
     run = (variables.get(BEGUN) or {}).get("run")
-    turns = {host: _turn(variables, host, run) for host in every}
+    runs = {host: _registered(variables, host, BEGUN).get("run") if alone else run for host in every}
+    turns = {host: _turn(variables, host, runs[host]) for host in every}
     return {
         "hosts": [turns[host] for host in every if host not in present],
         "uncounted": [failure for turn in turns.values() for failure in turn.get("uncounted") or []],

@@ -568,7 +568,7 @@ MUTANTS = [
         "operation-starts-beside-a-killed-run",
         6,
         "The same command, started after a crash, begins a new operation and reboots nodes twice.",
-        Code("_to_join", "bool(entry.get('runs')) or bool(entry.get('unfinished'))", "bool(entry.get('unfinished'))"),
+        Code("_to_join", "entry.get('runs') or left", "left"),
         "tests/unit/budget/test_operation_rules.py::TestBegin::test_one_that_is_under_way_is_joined",
     ),
     Mutant(
@@ -706,9 +706,17 @@ MUTANTS = [
         "restart-uncordons-a-node-that-goes-down",
         3,
         "A run that starts over uncordons a node that a dead run has told to reboot.",
-        Code("Seen.keeps_cordon", "record.phase in ('reboot', 'ready') and record.result != 'rebooted'", "False"),
+        Code("Seen.keeps_cordon", "self.record.unchecked", "False"),
         "tests/unit/reboot/test_admit.py::TestNodeThatADeadRunLeftCordoned"
         "::test_a_node_that_has_to_stay_cordoned_does_with_restart_too",
+    ),
+    Mutant(
+        "failed-check-forgotten",
+        3,
+        "The record of another operation hides that the node has not passed its check, and its cordon is undone.",
+        Code("advance", "{'unchecked': True} if stays else {}", "{}"),
+        "tests/unit/reboot/test_admit.py::TestNodeThatADeadRunLeftCordoned"
+        "::test_it_stays_cordoned_if_a_hold_comes_after_the_claim",
     ),
     Mutant(
         "own-node-goes-first",

@@ -185,6 +185,15 @@ def test_a_host_sees_the_other_hosts_of_its_run_only():
     assert second == {"hosts": [{}], "uncounted": [], "canary_results": [{}]}
 
 
+def test_without_the_playbook_a_host_sees_the_runs_of_the_others():
+    hosts = {name: of(name, "failed", run=f"run/{name}") for name in ("a", "b")}
+    for name, host in hosts.items():
+        host["__rolling_reboot_begun"] = {"run": f"run/{name}"}
+    play = {"ansible_play_hosts_all": ["a", "b"], "ansible_play_hosts": ["a"], "hostvars": hosts, **hosts["a"]}
+
+    assert _run_hosts.others(play, ["b"], alone=True)["canary_results"][0]["result"] == "failed"
+
+
 @pytest.mark.parametrize(("settings", "undone"), [({"node_name": "node-2"}, ["node-2"]), ({}, [])])
 def test_the_nodes_that_are_left_are_named_if_all_are_known(settings, undone):
     done = {"host": "a", "turn": {"node": "node-1", "result": {"name": "node-1", "result": "rebooted"}}, "settings": {}}

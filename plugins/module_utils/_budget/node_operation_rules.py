@@ -16,6 +16,7 @@ from .._api.names import CORDON, OPERATION
 from .._api.objects import Object
 from .._api.times import from_text
 from .._shared.bounds import cut, seconds_since
+from .claim_rules import PURPOSE
 from .lifecycle_rules import ENDS, Change, waits
 
 # The phases in which a node waits for its turn.
@@ -88,6 +89,12 @@ def volumes_before(node: Object, operation: str) -> set[str]:
     return {name for name in known if isinstance(name, str)} if isinstance(known, list) else set()
 
 
+def unchecked(record: Mapping[str, Any]) -> bool:
+    """Whether a run has sent the reboot of a node, and nothing shows that the node has passed its check since."""
+    went = record.get("phase") in ("reboot", "ready") and record.get("result") != "rebooted"
+    return went or bool(record.get("unchecked"))
+
+
 def _record_of(node: Object, operation: str) -> dict[str, Any]:
     """The record of this operation; empty if there is none. A node can write its own record."""
     record = node_rules.record(node, OPERATION) or {}
@@ -131,6 +138,8 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
     # A node that needs another reboot in the same operation starts again.
     if record is None or record.get("id") != params["operation"] or ended or not _whole(record):
         cordoned = node_rules.record(node, CORDON)
+        # The cordon of an earlier operation has to stay, and its record goes.
+        stays = cordoned is not None and cordoned.get("owner") == PURPOSE and unchecked(record or {})
         before = bool(cordoned.get("unschedulable_before")) if cordoned else node_rules.unschedulable(node)
         record = {
             "id": params["operation"],
@@ -143,6 +152,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
             "unschedulable_before": before,
             "result": "",
             "detail": "",
+            **({"unchecked": True} if stays else {}),
         }
     phase = params.get("phase") or record["phase"]
     run = params.get("run") or record.get("run", "")
@@ -162,6 +172,8 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         changed.pop("daemonsets", None)
     elif params.get("daemonsets") is not None:
         changed["daemonsets"] = dict(islice(params["daemonsets"].items(), _KEPT_DAEMONSETS))
+    if result == "rebooted":
+        changed.pop("unchecked", None)
     if result in ("rebooted", "skipped"):
         changed.pop("volumes", None)
     elif params.get("volumes"):

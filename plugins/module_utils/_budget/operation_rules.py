@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any
 
 from .._api.times import seconds_between
-from .._shared.bounds import moment, seconds_since
+from .._shared.bounds import moment
 from .ledger_rules import ACTIVE, FAILED, Ledger, Slot, operation_entry, with_entry
 from .run_rules import DEAD_AFTER, Run
 
@@ -71,16 +72,17 @@ def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: d
     who starts the same command again right after a crash resumes its work, and does not start a second operation.
     """
     live = {run.id for run in runs.values() if run.alive(now)}
-    ledger = _without_old(ledger, now, request.adopt_within)
     adopted = "" if request.operation or request.restart else _to_join(ledger, request, runs, now)
     operation = request.operation or adopted or request.new_id
     entry = operation_entry(ledger, operation)
     known = bool(entry.get("runs") or entry.get("seen"))
     # A dead run may only be paused. Its Lease stays until the operation ends, so that it counts as alive when it wakes.
     others = [run for run in entry.get("runs", []) if run != request.run and run in runs]
-    left = _left(entry, request.nodes)
-    entry.pop("left", None)
-    entry = {**entry, "runs": [*others, request.run], "seen": now.isoformat(), **left}
+    left = _names(entry, now, request.adopt_within)
+    # Without names, this run counts as one that does all nodes.
+    entry = {**entry, "runs": [*others, request.run], "seen": now.isoformat(), "unfinished": bool(left), "left": left}
+    if not left:
+        del entry["left"]
     if known and live.isdisjoint(others):
         entry["failures"] = _still_failed(ledger, entry["failures"], request.nodes)
         if not entry["failures"]:
@@ -103,6 +105,7 @@ def end(
     *,
     complete: bool,
     now: datetime,
+    done: Collection[str] | None = None,
     undone: Collection[str] = (),
     elsewhere: Collection[Slot] = (),
 ) -> Ledger:
@@ -110,6 +113,7 @@ def end(
 
     Args:
         complete: Whether the run has done all its nodes.
+        done: The nodes that it has done; ``None`` if they are all that the operation has.
         undone: The nodes that it has not done, if they are known.
         elsewhere: The slots in the ledgers of other groups.
     """
@@ -122,46 +126,37 @@ def end(
         for slot in slots
         if slot.operation == operation and slot.state == ACTIVE and (slot.run == run or slot.run not in live)
     }
-    names = _names(entry)
-    unfinished = not complete or bool(entry.get("unfinished")) or bool(abandoned)
-    left = {**names, **dict.fromkeys((*undone, *abandoned), now.isoformat())}
-    # Without names, the next run counts as one that does all nodes.
-    known = len(left) <= KEPT_LEFT and (complete or bool(undone)) and (bool(names) or not entry.get("unfinished"))
+    names = _names(entry, now)
+    # Another run has left nodes without names.
+    unnamed = bool(entry.get("unfinished")) and not names
+    kept = {} if complete and done is None else {key: since for key, since in names.items() if key not in (done or ())}
+    left = {**kept, **dict.fromkeys((*undone, *abandoned), now.isoformat())}
+    unfinished = not complete or unnamed or bool(left)
+    known = len(left) <= KEPT_LEFT and (complete or bool(undone)) and not unnamed
     entry = {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished, "left": left}
     if not (unfinished and known):
         del entry["left"]
     return with_entry(ledger, entry)
 
 
-def _left(entry: Mapping[str, Any], nodes: Collection[str]) -> dict[str, Any]:
-    """What stays of the nodes that ended runs have left: those that the new run does not do."""
-    left = {name: since for name, since in _names(entry).items() if name not in nodes}
-    return {"unfinished": True, "left": left} if left else {"unfinished": False}
+def _names(entry: Mapping[str, Any], now: datetime, within: float = inf) -> dict[str, str]:
+    """The nodes that ended runs have left, and since when.
 
-
-def _names(entry: Mapping[str, Any]) -> dict[str, str]:
-    """The nodes that ended runs have left, and since when."""
-    return dict(entry.get("left") or {}) if entry.get("unfinished") else {}
-
-
-def _without_old(ledger: Ledger, now: datetime, adopt_within: float) -> Ledger:
-    """The ledger without the nodes that no run has done for so long that they need not be done in the same operation.
-
-    They may be gone, or no longer be in the inventory. Otherwise they would keep their operation open for ever.
+    A node that no run has done for longer than ``within`` seconds does not count. It may be gone, or no longer be in
+    the inventory, and would keep its operation open for ever.
     """
-    entries = []
-    for entry in ledger.operations:
-        names = _names(entry)
-        left = {name: since for name, since in names.items() if seconds_since(since, now) <= adopt_within}
-        entries.append({**entry, "left": left, "unfinished": bool(left)} if left != names else entry)
-    return replace(ledger, operations=tuple(entries))
+    left = entry.get("left") if entry.get("unfinished") else None
+    times = {name: moment(since) for name, since in left.items()} if isinstance(left, dict) else {}
+    # A time in the future would never be old.
+    ages = {name: seconds_between(since, now) for name, since in times.items() if since is not None}
+    return {name: str(left[name]) for name, age in ages.items() if left and -DEAD_AFTER < age <= within}
 
 
 def _to_join(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime) -> str:
     """The latest open or unfinished operation with a recent enough sign of life; empty if there is none."""
     for entry in reversed(ledger.operations):
-        unfinished = bool(entry.get("runs")) or bool(entry.get("unfinished"))
-        if unfinished and _rested(entry, runs, now) <= request.adopt_within:
+        left = bool(entry.get("unfinished")) and ("left" not in entry or _names(entry, now, request.adopt_within))
+        if (entry.get("runs") or left) and _rested(entry, runs, now) <= request.adopt_within:
             return str(entry["id"])
     return ""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .._api import paths
+from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import InvalidInput
 from .._api.names import NAMESPACE
@@ -37,14 +37,22 @@ def _begin(cluster: Cluster, params: Params) -> Result:
         raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
     with run_leases.heartbeat(cluster, params["run"], params.get("holder") or ""):
         before, decision = retry_conflicts(lambda: _enter(cluster, params))
-        taken = {slot.node for slot in _slots(cluster) if slot.operation == decision.operation}
+        taken = _taken(cluster, decision.operation, params.get("nodes") or [])
     return {
         "changed": before != decision.ledger,
         "operation": decision.operation,
         "adopted": decision.adopted,
         "takes_over": list(decision.takes_over),
-        "taken": sorted(taken & set(params.get("nodes") or [])),
+        "taken": taken,
     }
+
+
+def _taken(cluster: Cluster, operation: str, nodes: Collection[str]) -> list[str]:
+    """The nodes that have a slot of the operation in any group, without those that failed and are still down."""
+    slots = [slot for slot in _slots(cluster) if slot.operation == operation and slot.node in nodes]
+    found = {slot.node: cluster.find(paths.node(slot.node)) for slot in slots if slot.state == FAILED}
+    down = {name for name, node in found.items() if node is None or not node_rules.ready(node)}
+    return sorted({slot.node for slot in slots} - down)
 
 
 def _slots(cluster: Cluster, but: str = "") -> list[Slot]:
@@ -103,6 +111,7 @@ def _end(cluster: Cluster, params: Params) -> Result:
             params["run"],
             live,
             complete=params["complete"],
+            done=params.get("done"),
             undone=params.get("undone") or (),
             elsewhere=_slots(cluster, but=params["group"]),
             now=cluster.now(),

@@ -176,7 +176,8 @@ def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Ver
     if _is_asked_to_reboot(node, record):
         return _Verdict(why="its reboot may still come", todo=advice_rules.resume_reboot(name))
     detail = str(record.get("detail"))
-    if record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED):
+    failed = record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED)
+    if failed or record.get("unchecked"):
         return _Verdict(why="its node has failed its check", todo=advice_rules.check_unhealthy_node(name, detail))
     return None
 

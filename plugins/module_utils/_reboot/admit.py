@@ -134,9 +134,9 @@ class _Admission:
 
     def run(self) -> Result:
         while True:
-            step = rules.next_step(self._facts)
+            step = (rules.decision if self._context.check_mode else rules.next_step)(self._facts)
             if self._context.check_mode and step.name != rules.ASK and step.name not in _LOOKS:
-                return self._plan(rules.decision(self._facts))
+                return self._plan(step)
             if step.name in ANSWERS:
                 return self._answer(step)
             self._facts = self._carry_out[step.name](step)

@@ -221,7 +221,7 @@ class Facts:
     def stays_cordoned(self) -> str:
         """Why this run does not undo the cordon of an earlier run, as text; empty if there is none, or if it does."""
         node = self.node
-        if node.cordoned_by != PURPOSE or node.excluded or self.midway or self.left_behind:
+        if node.cordoned_by != PURPOSE or any((node.uncordoned, node.excluded, self.midway, self.left_behind)):
             return ""
         if self.kept or node.stuck:
             return self.kept or node.stuck
@@ -260,6 +260,8 @@ class Facts:
             return WAITING
         if self.seen is None or not self.seen.exists:
             return LOOKING
+        if self.stays_cordoned:
+            return WAITING
         return WAITING if self.midway or self.node.others_work or self._is_needed else LOOKING
 
     # What the steps of the admission change.

@@ -375,9 +375,6 @@ def _held(facts: Facts) -> Step | None:
         return None
     if facts.holders_waited:
         return None
-    if facts.settings.resumes and facts.claimed:
-        # The other nodes need not wait for its holders. A later pass of this run does.
-        return Step(PUT_OFF, why)
     # A node that is claimed keeps its slot: its reboot may still come. Others can't use the slot in the meantime.
     return Step(PUT_OFF, why) if facts.settings.put_off and not facts.claimed else Step(AWAIT_HOLDERS, why)
 
@@ -410,7 +407,7 @@ def _slot(facts: Facts) -> Step:
 def _back(facts: Facts) -> Step | None:
     """Wait for a node whose reboot another run of the operation started: its boot ID shows whether it rebooted."""
     if facts.midway and not facts.node.ready and not facts.back_waited:
-        return Step(PUT_OFF, "it is not Ready") if facts.settings.resumes else Step(AWAIT_BACK)
+        return Step(AWAIT_BACK)
     return None
 
 

@@ -16,6 +16,8 @@ from .turn_rules import DROPPED_OUT
 from .work import Work
 
 Host = Mapping[str, Any]
+# Another run still works on a lost node.
+_DONE = ("rebooted", "skipped", "lost")
 
 
 def reboot_report(context: Context, params: Params) -> Result:
@@ -54,6 +56,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),
         "complete": complete,
+        "done": [entry["name"] for entry in nodes if entry["result"] in _DONE],
         "undone": _undone(hosts, entries),
         "operation": operation,
         "run": run,
@@ -65,7 +68,7 @@ def reboot_report(context: Context, params: Params) -> Result:
 def _undone(hosts: Sequence[Host], entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The Nodes that are not done; none if one of them is unknown, because the host's variables are invalid."""
     results = {name: entry["result"] for name, entry in entries.items()}
-    left = [host for host in hosts if results.get(host["host"]) not in ("rebooted", "skipped", "lost")]
+    left = [host for host in hosts if results.get(host["host"]) not in _DONE]
     names = [str(host["turn"].get("node") or host["settings"].get("node_name") or "") for host in left]
     return names if all(names) else []
 

@@ -17,6 +17,7 @@ from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE, Claim, claim_of
 from .._budget.ledger_rules import ACTIVE, FAILED
 from .._budget.lifecycle_rules import others_words, run_of
+from .._budget.node_operation_rules import unchecked
 from .._shared.bounds import seconds_since
 from .plan_rules import why_blocked, why_held
 from .quorum_rules import CONTROL_PLANE
@@ -32,6 +33,7 @@ class Record:
 
     Attributes:
         old: The record is so old that its result says nothing about the node now.
+        unchecked: A run has sent the node's reboot, and the node has not passed its check since.
     """
 
     id: str = ""
@@ -39,6 +41,7 @@ class Record:
     result: str = ""
     boot_id_before: str = ""
     old: bool = False
+    unchecked: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Seen:
         shown: The lifecycle conditions of the node show work of this collection.
         stuck: Why a dead run of another operation keeps the node from this one, as text; empty if none does.
         failover: A failover has left its record on the node.
+        uncordoned: Someone has uncordoned the node, and left the annotation of its cordon.
     """
 
     name: str
@@ -85,6 +89,7 @@ class Seen:
     shown: bool = False
     stuck: str = ""
     failover: bool = False
+    uncordoned: bool = False
 
     @property
     def why_later(self) -> str:
@@ -135,15 +140,15 @@ class Seen:
     @property
     def keeps_cordon(self) -> str:
         """Why the cordon of a rolling reboot has to stay if no run resumes it, as text; empty if it has not."""
-        record = self.record
+        if self.uncordoned:
+            return ""
         if self.failover or self.failed_over:
             return "a failover has worked on it"
         if not self.ready:
             return "it is not Ready"
         if self.failed:
             return "its reboot failed"
-        if record.phase in ("reboot", "ready") and record.result != "rebooted":
-            # It may still go down. Or it came back, and nothing shows that it passed its check.
+        if self.record.unchecked:
             return "it has not passed its check since its reboot was sent"
         return ""
 
@@ -213,6 +218,7 @@ def read_seen(
         failed_over=_why_failed_over(node),
         record=Record(
             **{key: str(record.get(key) or "") for key in ("id", "phase", "result", "boot_id_before")},
+            unchecked=unchecked(record),
             old=now is not None and seconds_since(record.get("since"), now) > old_after,
         ),
         phases=phases if isinstance(phases, dict) else {},
@@ -224,6 +230,7 @@ def read_seen(
         shown=run_of(node) is not None,
         stuck=stuck,
         failover=FAILOVER in node_rules.annotations_of(node),
+        uncordoned=not node_rules.unschedulable(node),
     )
 
 

@@ -200,13 +200,12 @@ class TestEnd:
         """A --limit, or AWX's relaunch on failed hosts: the next night would reboot all nodes again."""
         left = end(ledger(runs=["one"]), "old", "one", {"one"}, complete=False, undone=["alfa", "zulu"], now=NOW)
         resumed = begin(left, request(), runs(run("two")), NOW).ledger
-        after = end(resumed, "old", "two", {"two"}, complete=True, now=NOW)
+        after = end(resumed, "old", "two", {"two"}, complete=True, done=NODES, now=NOW)
 
         assert (after.operations[-1]["unfinished"], set(after.operations[-1]["left"])) == (True, {"zulu"})
         rest = replace(request(), run="three", nodes=frozenset({"zulu"}))
-        last = end(
-            begin(after, rest, runs(run("three")), NOW).ledger, "old", "three", {"three"}, complete=True, now=NOW
-        )
+        resumed = begin(after, rest, runs(run("three")), NOW).ledger
+        last = end(resumed, "old", "three", {"three"}, complete=True, done=["zulu"], now=NOW)
         assert last.operations[-1]["unfinished"] is False
         assert "left" not in last.operations[-1]
 
@@ -230,8 +229,23 @@ class TestEnd:
         first = end(ledger(runs=["one"]), "old", "one", {"one"}, complete=False, undone=["zulu"], now=NOW)
         night = NOW + timedelta(seconds=ADOPT_WITHIN - 60)
         resumed = begin(first, request(), runs(run("two", -ADOPT_WITHIN + 60)), night)
-        after = end(resumed.ledger, "old", "two", {"two"}, complete=True, now=night)
+        after = end(resumed.ledger, "old", "two", {"two"}, complete=True, done=NODES, now=night)
         assert (resumed.operation, after.operations[-1]["unfinished"]) == ("old", True)
 
         late = night + timedelta(seconds=120)
         assert begin(after, replace(request(), run="three"), runs(run("three")), late).operation == "new"
+
+    def test_a_run_that_dies_has_done_none_of_them(self):
+        left = end(ledger(runs=["one"]), "old", "one", {"one"}, complete=False, undone=["alfa"], now=NOW)
+        dead = begin(left, request(), runs(run("two")), NOW).ledger
+        third = begin(dead, replace(request(), run="three", nodes=frozenset({"zulu"})), runs(run("three")), NOW).ledger
+        after = end(third, "old", "three", {"three"}, complete=True, done=["zulu"], now=NOW)
+
+        assert set(after.operations[-1]["left"]) == {"alfa"}
+
+    @pytest.mark.parametrize("left", [["alfa"], {"alfa": "yesterday"}, {"alfa": "2999-01-01T00:00:00Z"}])
+    def test_names_that_can_not_be_read_do_not_count(self, left):
+        broken = ledger(runs=[], unfinished=True, left=left)
+        made = begin(broken, request(operation="old"), runs(run("two")), NOW)
+
+        assert made.ledger.operations[-1]["unfinished"] is False

@@ -334,14 +334,44 @@ class TestNodeThatADeadRunLeftCordoned:
 
         assert json.dumps(left.get(paths.node("node-1")), sort_keys=True) == before
 
-    def test_a_node_that_failed_its_check_stays_cordoned_while_it_is_held(self, left):
+    @pytest.fixture
+    def unhealthy(self, left):
+        """A node that has failed its check in another operation."""
         failed = record("ready", "failed", id="old")
         left.ledger(ledger=Ledger())
         left.node(unschedulable=True, cordon=CORDON, operation=failed, boot_id="boot-2")
-        left.hold()
+        return left
 
-        assert turn(left, play="first")["step"] == "put_off"
-        assert left.marks()["cordon"] == CORDON
+    def test_a_node_that_failed_its_check_stays_cordoned_while_it_is_held(self, unhealthy):
+        unhealthy.hold()
+
+        assert turn(unhealthy, play="first")["step"] == "put_off"
+        assert unhealthy.marks()["cordon"] == CORDON
+
+    def test_it_stays_cordoned_if_a_hold_comes_after_the_claim(self, unhealthy):
+        """The record of the operation that knew about the check is gone by then."""
+        when_claimed(unhealthy, unhealthy.hold)
+
+        assert turn(unhealthy, play="first")["step"] == "put_off"
+        assert unhealthy.marks()["operation"]["id"] == "kernel"
+        assert unhealthy.marks()["cordon"] == CORDON
+        with pytest.raises(Refused, match="it has not passed its check"):
+            turn(unhealthy, **NEEDS_NOTHING)
+
+    def test_its_stop_is_no_failure_of_this_run(self, unhealthy):
+        with pytest.raises(Refused) as caught:
+            turn(unhealthy, **NEEDS_NOTHING)
+
+        assert caught.value.fields["stage"] == "waiting"
+
+    def test_it_is_rebooted_if_it_needs_it(self, unhealthy):
+        assert turn(unhealthy)["step"] == "go"
+
+    def test_a_mark_on_a_node_that_a_person_has_uncordoned_is_removed(self, unhealthy):
+        unhealthy.node(cordon=CORDON, operation=record("ready", "failed", id="old"), boot_id="boot-2")
+
+        assert turn(unhealthy, **NEEDS_NOTHING)["step"] == "skipped"
+        assert "cordon" not in unhealthy.marks()
 
     def test_failures_do_not_keep_it_cordoned(self, left):
         slots = slot("me", claims=1).slots
@@ -427,22 +457,6 @@ class TestThePassThatResumes:
         cluster.lives("dead")
 
         assert turn(cluster, play="resume", slot_timeout=0)["step"] == "put_off"
-
-    @pytest.mark.parametrize(
-        ("node", "why"), [({"operation": record("reboot")}, "held by"), ({"ready": False}, "it is not Ready")]
-    )
-    def test_it_waits_neither_for_holders_nor_for_a_node_that_is_down(self, cluster, node, why):
-        """The other nodes would wait with it."""
-        cluster.node(**{"unschedulable": True, "cordon": CORDON, "operation": record("drain"), **node})
-        cluster.ledger(ledger=slot(claims=1))
-        if "ready" not in node:
-            cluster.hold()
-
-        found = turn(cluster, play="resume")
-
-        assert found["step"] == "put_off"
-        assert why in found["why"]
-        assert (cluster.ledger().slots["node-1"].run, cluster.marks()["claim"]["run"]) == ("me", "me")
 
     @pytest.mark.parametrize(("phase", "step"), [("drain", "put_off"), ("reboot", "go")])
     def test_the_controller_s_own_node_goes_last_unless_its_reboot_was_sent(self, cluster, phase, step):

@@ -616,6 +616,7 @@ records = st.builds(
     st.sampled_from(["", "hold", "slot", *WORK]),
     st.sampled_from(["", "rebooted", "skipped", "failed"]),
     boots,
+    unchecked=st.booleans(),
 )
 slots = st.none() | st.builds(
     SlotSeen, st.sampled_from(["me", "x"]), st.sampled_from(["kernel", "other"]), st.sampled_from(["active", "failed"])
@@ -715,7 +716,7 @@ def test_no_answer_ends_well_for_a_node_that_an_earlier_run_left_cordoned(known)
     step, node = next_step(known), known.node
     if step.name in (rules.SKIPPED, rules.POSTPONED) and node.cordoned_by and not known.claimed:
         # A live run has its claim, or the user has excluded it.
-        assert node.excluded or (node.claim is not None and node.claim.run == "x" and not node.stuck)
+        assert node.excluded or node.uncordoned or (node.claim is not None and node.claim.run == "x" and not node.stuck)
 
 
 @given(everything)
