@@ -719,6 +719,14 @@ MUTANTS = [
         "::test_it_stays_cordoned_if_a_hold_comes_after_the_claim",
     ),
     Mutant(
+        "failed-check-undone-by-a-failed-drain",
+        3,
+        "A drain that fails undoes the cordon of an earlier operation, after which the node has not passed its check.",
+        Code("Work.uncordon", "not phase and stays_cordoned(read_node(self.context.cluster, self.node))", "False"),
+        "tests/unit/reboot/test_finish.py::TestNodeThatHasNotPassedItsCheckSinceAnEarlierOperation"
+        "::test_a_drain_that_fails_leaves_it_cordoned",
+    ),
+    Mutant(
         "own-node-goes-first",
         6,
         "A run that resumes reboots the node of its own controller before all others.",
@@ -811,7 +819,8 @@ MUTANTS = [
         "A node is rebooted without a drain: a run failed in its reboot, gave the node back, and died.",
         Code(
             "steps_left",
-            "facts.node.sent(facts.settings.operation) and facts.node.cordoned_by == PURPOSE",
+            "facts.node.sent(facts.settings.operation) and facts.node.cordoned_by == PURPOSE "
+            "and (not facts.node.uncordoned)",
             "facts.node.sent(facts.settings.operation)",
         ),
         "tests/unit/reboot/test_journey_rules.py::test_the_steps_that_are_left",

@@ -95,6 +95,12 @@ def unchecked(record: Mapping[str, Any]) -> bool:
     return went or bool(record.get("unchecked"))
 
 
+def stays_cordoned(node: Object) -> bool:
+    """Whether the cordon is that of an earlier operation, after whose reboot the node has not passed its check."""
+    record = node_rules.record(node, OPERATION) or {}
+    return bool(record.get("unchecked")) and node_rules.unschedulable(node)
+
+
 def _record_of(node: Object, operation: str) -> dict[str, Any]:
     """The record of this operation; empty if there is none. A node can write its own record."""
     record = node_rules.record(node, OPERATION) or {}
@@ -139,7 +145,8 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
     if record is None or record.get("id") != params["operation"] or ended or not _whole(record):
         cordoned = node_rules.record(node, CORDON)
         # The cordon of an earlier operation has to stay, and its record goes.
-        stays = cordoned is not None and cordoned.get("owner") == PURPOSE and unchecked(record or {})
+        ours = cordoned is not None and cordoned.get("owner") == PURPOSE and node_rules.unschedulable(node)
+        stays = ours and unchecked(record or {})
         before = bool(cordoned.get("unschedulable_before")) if cordoned else node_rules.unschedulable(node)
         record = {
             "id": params["operation"],
@@ -172,7 +179,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         changed.pop("daemonsets", None)
     elif params.get("daemonsets") is not None:
         changed["daemonsets"] = dict(islice(params["daemonsets"].items(), _KEPT_DAEMONSETS))
-    if result == "rebooted":
+    if result == "rebooted" or phase == "uncordon" or (phase == "cordon" and not node_rules.unschedulable(node)):
         changed.pop("unchecked", None)
     if result in ("rebooted", "skipped"):
         changed.pop("volumes", None)

@@ -26,6 +26,7 @@ from . import ledger_store as store
 from .claim_rules import PURPOSE, claim_of
 from .front import Front
 from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request, Slot
+from .node_operation_rules import stays_cordoned
 from .policy_rules import Policy, policy_of
 from .standstill_rules import Standstill, pause
 
@@ -361,7 +362,8 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
         reason = params.get("reason") or "failed"
         after = ledger_rules.fail(before, member, params["operation"], reason, run=run, claimant=claimant)
     else:
-        cordoned = node is not None and cordoned_by_us(node)
+        # That of an earlier operation is no work under this slot.
+        cordoned = node is not None and cordoned_by_us(node) and not stays_cordoned(node)
         after = ledger_rules.give_back(before, params["name"], run, claimant, cordoned=cordoned)
     if params.get("ended") and after != before:
         after = ledger_rules.with_end(after, params["operation"], to_text(cluster.now()))

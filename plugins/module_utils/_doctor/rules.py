@@ -177,7 +177,7 @@ def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Ver
         return _Verdict(why="its reboot may still come", todo=advice_rules.resume_reboot(name))
     detail = str(record.get("detail"))
     failed = record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED)
-    if failed or record.get("unchecked"):
+    if failed or (record.get("unchecked") and node_rules.record(node, CORDON)):
         return _Verdict(why="its node has failed its check", todo=advice_rules.check_unhealthy_node(name, detail))
     return None
 

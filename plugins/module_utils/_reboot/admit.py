@@ -500,9 +500,9 @@ class _Admission:
         return self._facts.after_attempt(step.why)
 
     def _put_back(self, step: Step) -> Facts:
-        self._work.put_back(self._budget.group, step.record, step.why)
+        became = self._work.put_back(self._budget.group, step.record, step.why)
         then = "" if self._facts.restores is not None else ", and tried again later"
-        self._context.say(f"Node {self._settings.node} is uncordoned{then}: {step.why}")
+        self._context.say(f"Node {self._settings.node} {became}{then}: {step.why}")
         return self._facts.after_attempt(step.why)
 
     def _unclaim(self, step: Step) -> Facts:

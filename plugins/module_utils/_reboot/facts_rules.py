@@ -213,7 +213,13 @@ class Facts:
         if node.cordoned_by == PURPOSE:
             theirs = node.claim is not None and node.claim.purpose != PURPOSE
             taken = node.stuck and not settings.restart
-            return not (node.excluded or theirs or taken or node.keeps_cordon)
+            if node.excluded or theirs or taken:
+                return False
+            if not node.keeps_cordon:
+                return True
+            # The cordon stays. The slot and the claim under which no work has started do not.
+            if not (node.record.unchecked and node.record.phase in ("hold", "slot")):
+                return False
         owned = not self.attempts and node.slot_is(settings.run, settings.operation)
         return owned or node.left_by_another(settings.run, settings.operation, restart=settings.restart)
 
@@ -225,7 +231,8 @@ class Facts:
             return ""
         if self.kept or node.stuck:
             return self.kept or node.stuck
-        if node.claim is not None and node.claim.run != self.settings.run:
+        theirs = node.claim is not None and node.claim.run != self.settings.run
+        if node.claim is not None and theirs and (self.taken_over or node.claim.operation != self.settings.operation):
             # A live run works on the node.
             return ""
         return (

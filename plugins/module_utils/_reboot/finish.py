@@ -122,8 +122,8 @@ def _held(work: Work, params: Params) -> Result:
     )
     if step.name == STOP:
         raise Held(step.why, node=work.node)
-    work.put_back(params["group"], step.record, step.why)
-    why = f"Node {work.node} is uncordoned, and tried again later: {step.why}"
+    became = work.put_back(params["group"], step.record, step.why)
+    why = f"Node {work.node} {became}, and tried again later: {step.why}"
     work.context.say(why)
     return {
         **{name: turn.get(name) for name in ("answer", "shutdown")},

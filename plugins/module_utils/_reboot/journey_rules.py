@@ -149,7 +149,7 @@ def steps_left(facts: Facts) -> tuple[str, ...]:
     left: tuple[str, ...] = ROLE_STEPS
     if facts.rebooted:
         left = left[left.index("before_ready") :]
-    elif facts.node.sent(facts.settings.operation) and facts.node.cordoned_by == PURPOSE:
+    elif facts.node.sent(facts.settings.operation) and facts.node.cordoned_by == PURPOSE and not facts.node.uncordoned:
         # Without our cordon, an earlier run has given the node back, and its pods may be there again.
         left = left[left.index("before_reboot") :]
     return tuple(step for step in left if _applies(step, facts))
@@ -239,7 +239,8 @@ def _restore(facts: Facts) -> Step | None:
     if facts.restores is None or facts.midway:
         return None
     record = _record_of_skipped(facts) if _why_skipped(facts) is not None else "hold" if facts.why_later else ""
-    return Step(PUT_BACK if facts.node.cordoned_by == PURPOSE else LEAVE, facts.restores, record=record)
+    cordoned = facts.node.cordoned_by == PURPOSE and not facts.node.keeps_cordon
+    return Step(PUT_BACK if cordoned else LEAVE, facts.restores, record=record)
 
 
 def _slot_passed_on(facts: Facts) -> Step | None:

@@ -16,8 +16,6 @@ from .turn_rules import DROPPED_OUT
 from .work import Work
 
 Host = Mapping[str, Any]
-# Another run still works on a lost node.
-_DONE = ("rebooted", "skipped", "lost")
 
 
 def reboot_report(context: Context, params: Params) -> Result:
@@ -56,7 +54,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),
         "complete": complete,
-        "done": [entry["name"] for entry in nodes if entry["result"] in _DONE],
+        "done": [*summary["rebooted"], *summary["skipped"]],
         "undone": _undone(hosts, entries),
         "operation": operation,
         "run": run,
@@ -66,9 +64,12 @@ def reboot_report(context: Context, params: Params) -> Result:
 
 
 def _undone(hosts: Sequence[Host], entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The Nodes that are not done; none if one of them is unknown, because the host's variables are invalid."""
+    """The Nodes that are not done; none if one of them is unknown, because the host's variables are invalid.
+
+    A lost node is in the names of the run that works on it.
+    """
     results = {name: entry["result"] for name, entry in entries.items()}
-    left = [host for host in hosts if results.get(host["host"]) not in _DONE]
+    left = [host for host in hosts if results.get(host["host"]) not in ("rebooted", "skipped", "lost")]
     names = [str(host["turn"].get("node") or host["settings"].get("node_name") or "") for host in left]
     return names if all(names) else []
 

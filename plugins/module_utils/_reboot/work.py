@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._api.errors import HoldfastError
+from .._api.read_node import read_node
 from .._api.runner import Context, Result
 from .._budget import claims, lifecycle, lifecycle_rules
 from .._budget.claim_rules import PURPOSE
 from .._budget.node_operation import node_operation
+from .._budget.node_operation_rules import stays_cordoned
 from .._budget.slots import reboot_slot
 from .._drain import cordon
 from .._nodes import opt_outs
@@ -68,10 +70,14 @@ class Work:
     def uncordon(self, *, phase: str = "", claimed: bool = True) -> bool:
         """Undo our cordon; return whether there was one.
 
+        Without a phase, the work on the node ends before it is done. Then a cordon that is older than this work stays.
+
         Args:
             phase: The phase to record with it; empty for none.
             claimed: The run must have the claim. If not, it is enough that no other run has it.
         """
+        if not phase and stays_cordoned(read_node(self.context.cluster, self.node)):
+            return False
         params: Mapping[str, Any] = {
             "name": self.node,
             "owner": PURPOSE,
@@ -133,11 +139,12 @@ class Work:
         self.slot(group, "absent")
         self.unclaim(waits=record == "hold")
 
-    def put_back(self, group: str, record: str, why: str) -> None:
-        """Put back a node that is cordoned, and leave it; see :meth:`leave`."""
-        self.uncordon()
+    def put_back(self, group: str, record: str, why: str) -> str:
+        """Put back a node that is cordoned, and leave it; see :meth:`leave`. Return what became of it, as text."""
+        uncordoned = self.uncordon()
         self.opt_in()
         self.leave(group, record, why)
+        return "is uncordoned" if uncordoned else "is kept cordoned for an earlier operation"
 
     @property
     def _shown(self) -> lifecycle_rules.Work:

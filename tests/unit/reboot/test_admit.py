@@ -358,6 +358,26 @@ class TestNodeThatADeadRunLeftCordoned:
         with pytest.raises(Refused, match="it has not passed its check"):
             turn(unhealthy, **NEEDS_NOTHING)
 
+    @pytest.mark.parametrize("owner", ["dead", "me"], ids=["of a dead run", "that passed at the begin"])
+    def test_a_slot_under_which_no_work_has_begun_does_not_stay(self, unhealthy, owner):
+        """The dead run of this operation wrote its record over that of the check."""
+        begun = record("slot", unchecked=True)
+        unhealthy.node(unschedulable=True, cordon=CORDON, operation=begun, claim=DEAD_CLAIM, boot_id="boot-2")
+        unhealthy.ledger(ledger=slot(owner, claims=1))
+
+        with pytest.raises(Refused, match="it has not passed its check"):
+            turn(unhealthy, **NEEDS_NOTHING)
+
+        assert unhealthy.ledger().slots == {}
+        assert "claim" not in unhealthy.marks()
+        assert unhealthy.marks()["cordon"] == CORDON
+
+    def test_the_slot_is_returned_if_a_hold_comes_after_the_claim(self, unhealthy):
+        when_claimed(unhealthy, unhealthy.hold)
+        turn(unhealthy, play="first")
+
+        assert unhealthy.ledger().slots == {}
+
     def test_its_stop_is_no_failure_of_this_run(self, unhealthy):
         with pytest.raises(Refused) as caught:
             turn(unhealthy, **NEEDS_NOTHING)

@@ -28,7 +28,7 @@ BROKEN = {"msg": "It timed out.", "error": "timed_out"}
 RESUMED = ["before_reboot", "reboot", "finish"]
 
 
-def record(phase, run="me", operation="kernel"):
+def record(phase, run="me", operation="kernel", **more):
     return {
         "id": operation,
         "run": run,
@@ -41,6 +41,7 @@ def record(phase, run="me", operation="kernel"):
         "unschedulable_before": False,
         "result": "",
         "detail": "",
+        **more,
     }
 
 
@@ -122,6 +123,42 @@ def test_a_node_that_a_hold_refused_is_put_back(cluster):
     assert cluster.marks()["operation"]["phase"] == "hold"
     assert cluster.ledger().slots == {}
     assert set(cluster.conditions()) == {"MaintenancePlanned"}
+
+
+class TestNodeThatHasNotPassedItsCheckSinceAnEarlierOperation:
+    """Its cordon is older than the work of this run, so it stays if the work ends before it is done."""
+
+    @pytest.fixture
+    def unchecked(self, cluster):
+        at_work(cluster, "drain", operation=record("drain", unchecked=True))
+        return cluster
+
+    def test_a_drain_that_fails_leaves_it_cordoned(self, unchecked):
+        found = finish(unchecked, failed=BROKEN, where="Drain")
+
+        assert found["result"]["detail"].endswith(
+            "The node stays cordoned: fix its problem, then run this again to continue."
+        )
+        assert unchecked.cordoned()
+        assert "cordon" in unchecked.marks()
+        assert unchecked.ledger().slots == {}
+
+    def test_a_hold_that_refuses_the_reboot_leaves_it_cordoned(self, unchecked):
+        found = finish(unchecked, rebooted={"step": "held", "why": "held by shop/app"})
+
+        assert (
+            found["why"]
+            == "Node node-1 is kept cordoned for an earlier operation, and tried again later: held by shop/app"
+        )
+        assert unchecked.cordoned()
+        assert unchecked.ledger().slots == {}
+
+    def test_its_reboot_ends_that(self, unchecked):
+        at_work(unchecked, "ready", operation=record("ready", unchecked=True), boot_id="boot-2")
+        finish(unchecked)
+
+        assert not unchecked.cordoned()
+        assert "unchecked" not in unchecked.marks()["operation"]
 
 
 def test_no_slot_is_given_back_for_a_node_that_is_down(cluster):
