@@ -202,13 +202,13 @@ class TestDecide:
 
     @pytest.mark.parametrize(
         ("live", "restart", "outcome"),
-        [({"run-1"}, True, GRANTED), ({"run-1"}, False, REFUSED), ({"run-0", "run-1"}, True, WAIT)],
+        [({"run-1"}, True, GRANTED), ({"run-1"}, False, REFUSED), ({"run-0", "run-1"}, True, WAIT), (None, True, WAIT)],
     )
     def test_a_slot_of_another_operation_passes_only_from_a_dead_run_and_on_restart(self, live, restart, outcome):
         before = ledger_of(slot("alfa", "firmware", run="run-0"))
         marked = [node("alfa", marked=True)]
 
-        decision = decide(before, Policy(), marked, ask("alfa", live=frozenset(live), restart=restart))
+        decision = decide(before, Policy(), marked, ask("alfa", live=live and frozenset(live), restart=restart))
 
         assert decision.outcome == outcome
         if outcome == REFUSED:
