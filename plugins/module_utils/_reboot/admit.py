@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -422,14 +421,14 @@ class _Admission:
             return facts.after_turn(error.fields["waited"], error.fields["idle"], message)
         return replace(facts, has_slot=True)
 
-    def _ask_for_slot(self, *, wait_timeout: int, max_failed: int | None = None) -> None:
+    def _ask_for_slot(self, *, wait_timeout: int) -> None:
         params, budget = self._params, self._budget
         self._work.slot(
             budget.group,
             "present",
             **budget.policy,
             operation_group=budget.counted_in,
-            max_failed=params["max_failed"] if max_failed is None else max_failed,
+            max_failed=params["max_failed"],
             count_others=params["count_others"],
             unhealthy_grace=params["unhealthy_grace"],
             pause=params.get("pause", 0),
@@ -442,7 +441,7 @@ class _Admission:
         try:
             if self._facts.node.slot is not None:
                 # That run may have died after it returned its slot. The budget may be full by now.
-                self._ask_for_slot(wait_timeout=0, max_failed=sys.maxsize)
+                self._ask_for_slot(wait_timeout=0)
             self._take_claim(wait_timeout=0)
         except (Refused, TimedOut) as error:
             # A live run returns them itself, so its slot passes back to it.
