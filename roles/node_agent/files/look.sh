@@ -6,8 +6,9 @@
 # Prints what the role needs to know about a node before it changes anything, as lines NAME=VALUE.
 #   look.sh APPLIED LINK UNIT CONFIGURATION MASKS PROGRAM DIRECTORY TARGETS FILE...
 # APPLIED: file that records what the agent was started with; LINK, UNIT, CONFIGURATION: the installed program, its unit and
-# its configuration; MASKS: file in which the agent records its masks; PROGRAM: directory of the version to install; DIRECTORY: directory of the metrics, or empty; TARGETS:
-# targets to mask, separated by commas; FILE: a file that the agent reads.
+# its configuration; MASKS: file in which the agent records its masks; PROGRAM: directory of the version to install;
+# DIRECTORY: directory of the metrics, or empty; TARGETS: targets to mask, separated by commas; FILE: a file that the agent
+# reads.
 set -eu
 
 applied=$1
