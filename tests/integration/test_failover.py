@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from integration.support.failovers import AUDIT, OURS, STEP, TAINT
@@ -25,6 +23,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, node_claim, reboot_slot
 from lab.metal3.settings import Times
 from lab.patience import PATIENCE
+from lab.processes import start_time
 
 KEY = "reboot.metal3.io/holdfast-failover"
 TOLERANT = [{"operator": "Exists"}]
@@ -390,10 +389,7 @@ def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_start
 
 
 def has_ended(pid):
-    with contextlib.suppress(FileNotFoundError):
-        # The process may be a zombie: its parent has not read its exit status yet.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    return True
+    return start_time(int(pid)) is None
 
 
 @pytest.mark.long

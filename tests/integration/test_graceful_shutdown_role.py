@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shlex
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from integration.support.agent import until
+from integration.support.lock_watch import fewest_locks
 from integration.support.playbooks import Done, Run
 from integration.support.turns import node_turns
 from integration.support.variables import as_texts, blank
@@ -37,19 +37,6 @@ UNIT = "/etc/systemd/system/kubelet.service.d"
 LOGIND = "/etc/systemd/logind.conf.d"
 MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
 BY_PRIORITY = [{"priority": 0, "seconds": 12}, {"priority": 1000, "seconds": 7}, {"priority": 2000000000, "seconds": 3}]
-# For each of two holders, the fewest locks at any time, and how often the script looked.
-COUNT = """
-import dbus, sys, time
-bus, fewest, looks, end = dbus.SystemBus(), [99, 99], 0, time.monotonic() + 600
-while time.monotonic() < end:
-    found = bus.call_blocking("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager",
-        "ListInhibitors", "", ())
-    counts = [sum(item[1] == who for item in found) for who in sys.argv[1:3]]
-    fewest, looks = [min(pair) for pair in zip(fewest, counts)], looks + 1
-    with open(sys.argv[3], "w") as told:
-        told.write(f"{fewest[0]} {fewest[1]} {looks}")
-    time.sleep(0.01)
-"""
 
 
 class Node:
@@ -124,20 +111,6 @@ class Node:
         places = f"{CONFIG} {LOGIND} {DROP_INS} {UNIT} /var/lib/holdfast /run/holdfast-graceful-shutdown.json"
         command = f"find {places} -type f -exec stat -c '%n %a %u %g' {{}} + -exec sha256sum {{}} + 2>/dev/null; true"
         return {"files": "\n".join(sorted(self.ssh(command).splitlines())), "delay": str(self.delay)}
-
-    @contextlib.contextmanager
-    def watched(self, one: str, other: str) -> Iterator[dict[str, int]]:
-        """The fewest locks that two holders had at any time."""
-        result_file = "/run/watch-locks"
-        self.write(f"{result_file}.py", COUNT)
-        self.ssh(f"systemd-run --quiet --unit=watch-locks python3 {result_file}.py {one} {other} {result_file}")
-        self.ssh(f"until [ -s {result_file} ]; do sleep 0.1; done")
-        seen: dict[str, int] = {}
-        try:
-            yield seen
-            seen[one], seen[other], seen["looks"] = map(int, self.ssh(f"cat {result_file}").split())
-        finally:
-            self.ssh(f"systemctl stop watch-locks; rm -f {result_file} {result_file}.py")
 
 
 def changed(done: Done, host: str) -> int:
@@ -256,7 +229,7 @@ def test_beaten_by_another_drop_in_and_set_again(node):
         assert f"Graceful shutdown is not in effect on {node.name}" in said
         assert f"{LOGIND}/zzz-late.conf sets InhibitDelayMaxSec to 15 s" in said
         until(lambda: node.locks("blocker"))
-        with node.watched("kubelet", "blocker") as seen:
+        with fewest_locks(node.ssh, "kubelet", "blocker") as seen:
             done = node.play(total=20, critical=5).good()
         assert (seen["kubelet"], seen["blocker"], seen["looks"] > 20) == (1, 1, True), seen
         assert changed(done, node.name) == 1

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
 
 import pytest
 import yaml
+from integration.support.lock_watch import fewest_locks
 
 pytestmark = pytest.mark.nodes
 
@@ -23,18 +23,6 @@ LIST = (
     "busctl --json=short call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager "
     "ListInhibitors"
 )
-# Counts the locks of a holder a hundred times a second, and prints the lowest count.
-COUNT = """
-import dbus, sys, time
-bus, fewest, looks, end = dbus.SystemBus(), 99, 0, time.monotonic() + 600
-while time.monotonic() < end:
-    found = bus.call_blocking("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager",
-        "ListInhibitors", "", ())
-    fewest, looks = min(fewest, sum(item[1] == sys.argv[1] for item in found)), looks + 1
-    with open(sys.argv[2], "w") as told:
-        told.write(f"{fewest} {looks}")
-    time.sleep(0.01)
-"""
 
 
 class Node:
@@ -74,21 +62,6 @@ class Node:
         """Whether a client that asks would reboot; it only reports."""
         return self.ssh("systemctl reboot --dry-run --check-inhibitors=yes >/dev/null 2>&1; echo $?").strip() != "0"
 
-    @contextlib.contextmanager
-    def watched(self):
-        """The fewest locks at any time; it looks all the while."""
-        unit, result_file = f"watch-{self.lock}", f"/run/watch-{self.lock}"
-        self.ssh(f"cat > {result_file}.py <<'END'\n{COUNT}\nEND")
-        self.ssh(f"systemd-run --quiet --unit={unit} python3 {result_file}.py {self.lock} {result_file}")
-        self.ssh(f"until [ -s {result_file} ]; do sleep 0.1; done")
-        seen = {}
-        try:
-            yield seen
-            self.ssh(f"systemctl is-active {unit}")
-            seen["fewest"], seen["looks"] = map(int, self.ssh(f"cat {result_file}").split())
-        finally:
-            self.ssh(f"systemctl stop {unit}; rm -f {result_file} {result_file}.py")
-
 
 @pytest.fixture(params=[OLD, NEW])
 def node(request, lab, ansible):
@@ -119,7 +92,7 @@ def test_a_lock_stays_until_it_is_released(node):
     assert node.units == [taken["unit"]]
     assert node.client_refuses()
     assert WHY in node.ssh("systemctl reboot --dry-run --check-inhibitors=yes 2>&1; true")
-    with node.watched() as seen:
+    with fewest_locks(node.ssh, node.lock) as seen:
         node.ssh("systemctl daemon-reload")
         assert node.listed == [lock]
         pid = node.ssh(f"systemctl show --property=MainPID --value {taken['unit']}").strip()
@@ -127,7 +100,7 @@ def test_a_lock_stays_until_it_is_released(node):
         node.ssh(f"kill -KILL {pid}")
         node.ssh(f"until [ $(systemctl show --property=NRestarts --value {taken['unit']}) = 1 ]; do sleep 0.1; done")
         node.ssh(f"until systemctl is-active {taken['unit']}; do sleep 0.1; done")
-    assert seen["fewest"] >= 1, seen
+    assert seen[node.lock] >= 1, seen
     assert node.listed == [lock]
 
     info, gone, again = node.tasks({"name": "Look", INFO: {}}, node.task(state="absent"), node.task(state="absent"))
@@ -142,14 +115,14 @@ def test_a_lock_stays_until_it_is_released(node):
 @pytest.mark.long_on("node-2")
 def test_a_lock_takes_the_place_of_another_without_a_gap(node):
     (first,) = node.tasks(node.task())
-    with node.watched() as seen:
+    with fewest_locks(node.ssh, node.lock) as seen:
         second, third, checked, fourth = node.tasks(
             node.task(why="another reason"),
             node.task(why="another reason", mode="delay", what=["sleep", "shutdown"]),
             node.task(check_mode=True),
             node.task(),
         )
-    assert (seen["fewest"], seen["looks"] > 10) == (1, True), seen
+    assert (seen[node.lock], seen["looks"] > 10) == (1, True), seen
 
     assert [item["changed"] for item in (second, third, checked, fourth)] == [True] * 4
     assert second["unit"] != first["unit"]
