@@ -18,6 +18,7 @@ from integration.support.faults import BROKEN, ENDED, Proxy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
 from lab.certificates import Authority
+from lab.patience import PATIENCE
 
 pytestmark = pytest.mark.long
 
@@ -171,9 +172,14 @@ def test_a_node_whose_clock_is_a_day_ahead(agent, world):
 
 def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(agent, world):
     before = agent.boot_id
-    # A delay lock of another program, so that there is time to look.
+    # A delay lock of another program, so that there is time to look. The drop-in goes with this boot.
     delay = "systemd-inhibit --mode=delay --what=shutdown --who=test --why=test sleep infinity"
-    agent.ssh(f"systemd-run --quiet --collect --unit=delay {delay}")
+    agent.ssh(
+        "mkdir -p /run/systemd/logind.conf.d; "
+        f"printf '[Login]\\nInhibitDelayMaxSec={PATIENCE}\\n' > /run/systemd/logind.conf.d/zz-test.conf; "
+        "systemctl kill --signal=HUP --kill-whom=main systemd-logind; "
+        f"systemd-run --quiet --collect --unit=delay {delay}"
+    )
     until(lambda: "test" in agent.ssh("systemd-inhibit --list --no-pager"))
     agent.ask_to_reboot()
     until(lambda: "A shutdown is under way" in agent.journal())
@@ -182,6 +188,7 @@ def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(age
     assert agent.locks() == []
     assert agent.masked() == set()
     assert agent.condition()["reason"] == "KubeletShutdownAllowed"
+    agent.lab.node(agent.name).ask_to_end("systemctl stop delay")
     until(lambda: agent.lab.node(agent.name).wait_boot_id() != before)
     agent.until(f"{world.namespace}/me", "True")
     assert agent.locks() == [f"{world.namespace}/me"]

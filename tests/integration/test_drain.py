@@ -434,9 +434,14 @@ class TestIdentity:
         assert {item["name"]: item["uid"] for item in result["evicted"]} == before
         assert world.pods(a) == {}
         # The StatefulSet's own count may still be the old one.
-        until(lambda: sorted(world.pods(b)) == sorted(before), "the pods are not back on the other node")
-        after = {name: item["metadata"]["uid"] for name, item in world.pods(b).items()}
-        assert sorted(after) == sorted(before)
+        after = {}
+
+        def back():
+            after.clear()
+            after.update({name: item["metadata"]["uid"] for name, item in world.pods(b).items()})
+            return sorted(after) == sorted(before)
+
+        until(back, "the pods are not back on the other node")
         assert not set(after.values()) & set(before.values())
 
     @pytest.mark.parametrize("disable_eviction", [False, True])

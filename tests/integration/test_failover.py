@@ -11,13 +11,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from integration.support.failovers import AUDIT, OURS, STEP, TAINT
+from integration.support.failovers import OURS, STEP, TAINT
 from integration.support.group import until
 from integration.support.halts import Halt
 from integration.support.leases import Leases
 from integration.support.metal3 import bound
 from integration.support.volumes import driver
-from integration.support.world import ready
+from integration.support.world import AUDIT, ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, node_claim, reboot_slot
@@ -149,7 +149,7 @@ def test_soft_becomes_hard_by_the_deadline(failovers, victim, hosts):
     hosts.start()
     victim.hang()
 
-    done = failovers.run(victim.name, soft_timeout=4, bare_metal_host=host.name).good()
+    done = failovers.run(victim.name, soft_timeout=20, bare_metal_host=host.name).good()
 
     assert done.report["nodes"][0]["entry"]["mode"] == "hard"
     assert host.commands == ["nothing", "off"]
@@ -216,6 +216,7 @@ def test_ready(failovers, victim):
     assert victim.untouched
 
 
+@pytest.mark.usefixtures("control_plane")
 def test_refused_by_what_the_cluster_says(failovers, victim, leases):
     world = victim.world
     victim.hang()
@@ -267,6 +268,7 @@ def test_a_node_that_shuts_down_by_itself(failovers, victim, leases):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("control_plane")
 def test_a_control_plane_node_whose_loss_breaks_the_quorum(failovers, victim, leases):
     world = victim.world
     others = world.nodes(2)
@@ -493,12 +495,12 @@ def test_a_run_that_is_stopped_before_the_power_off(failovers, victim, host, way
     variables = {"soft_timeout": 0} if way == "metal3" else failovers.by_command()
     module, options = ("failover_turn", {"done": "cordon"}) if way == "metal3" else ("cordon", {"state": None})
     run = failovers.start(victim.name, environment=halt.after("localhost", module, **options), **variables)
-    run.until(lambda: halt.reached, "the run before the power-off", 120)
+    run.until(lambda: halt.reached, "the run before the power-off")
     run.send_to_all(signal.SIGSTOP)
     victim.wake()
     halt.resume()
     run.send_to_all(signal.SIGCONT)
-    done = run.done(300)
+    done = run.done()
 
     assert done.results == {victim.name: "stopped"}, done.output
     assert (host.commands, failovers.commands) == ([], [])

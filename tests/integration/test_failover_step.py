@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from integration.support.failovers import AUDIT, RECORD, STEP, TAINT, Victim
+from integration.support.failovers import RECORD, STEP, TAINT, Victim
+from integration.support.world import AUDIT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import doctor

@@ -25,7 +25,7 @@ def test_ends_in_a_node_that_is_put_back_and_a_later_try(lab, cluster, world, ro
             run.until(lambda: rolling.record(name).get("phase") == "hold", "the node is put back")
             run.until(lambda: not world.cordoned(name), "it takes pods again")
             assert boot_id(lab, name) == before
-            assert rolling.slots() == {}
+            run.until(lambda: rolling.slots() == {}, "its slot is free")
             assert "node is shutting down" not in agent.journal("kubelet")
             agent.end_hold(world.namespace)
             done = run.done().good()

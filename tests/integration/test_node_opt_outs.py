@@ -49,8 +49,12 @@ class Spared:
         return self.world.run(node_opt_outs, name=self.name, state=state, **more)
 
     @property
+    def on_node(self):
+        return self.world.kept(self.name)["metadata"]["annotations"]
+
+    @property
     def state(self):
-        return self.world.node(self.name)["metadata"]["annotations"], self.machine.annotations
+        return self.on_node, self.machine.annotations
 
     @property
     def values(self):
@@ -160,7 +164,7 @@ def test_a_machine_that_is_gone(spared):
     result = spared.run("absent")
 
     assert result["why_not"] == f"Machine {spared.machine.full_name} is gone"
-    assert spared.world.node(spared.name)["metadata"]["annotations"] == spared.start[0]
+    assert spared.on_node == spared.start[0]
 
 
 def test_no_machine(installed, world):

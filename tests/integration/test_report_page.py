@@ -77,6 +77,7 @@ def test_run_with_a_hold_and_a_failure(rolling, browser, pictures, width):
     world = rolling.world
     names = world.nodes(8)
     held, bad = names[1], names[4]
+    run = f"job-4711-{width}"
     rolling.hold(held, "firmware/alice")
     down, up = rolling.off_and_on
     slow = rolling.tasks("slow", f"{down} && sleep 4 && {up}")
@@ -88,7 +89,7 @@ def test_run_with_a_hold_and_a_failure(rolling, browser, pictures, width):
             "ANSIBLE_STDOUT_CALLBACK": "holdfast.kubernetes.progress",
         },
         operation="kernel-2026-11",
-        run="job-4711",
+        run=run,
         max_unavailable=2,
         max_failed=1,
         command_tasks=slow,
@@ -121,7 +122,7 @@ def test_run_with_a_hold_and_a_failure(rolling, browser, pictures, width):
     # The table during the run, in the width of the terminal.
     assert seen, last
     assert all(len(line) <= width for frame in terminal.frames for line in frame.text.splitlines())
-    table = seen[0].text.splitlines().index("Rolling reboot, operation kernel-2026-11, run job-4711")
+    table = seen[0].text.splitlines().index(f"Rolling reboot, operation kernel-2026-11, run {run}")
     frame = replace(seen[0], lines=seen[0].lines[table:])
     (pictures / f"live-{width}.svg").write_text(screens.still(frame, width, len(frame.lines)))
     check(browser, folder / "report.html", pictures / "report-failure.png")

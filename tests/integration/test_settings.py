@@ -170,6 +170,7 @@ def test_a_failover_with_blanks(failovers, victim):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("control_plane")
 def test_the_quorum_is_asked_again_directly_before_the_act(failovers, victim):
     world = victim.world
     world.cluster.merge(

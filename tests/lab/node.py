@@ -127,9 +127,13 @@ class Node:
         return run([*argv, f"root@{self.address}", command], timeout=timeout)
 
     def ask_to_reboot(self, *options: str) -> None:
-        """Run ``systemctl reboot`` on the node. On a busy machine, the connection may end before this command does."""
+        """Run ``systemctl reboot`` on the node."""
+        self.ask_to_end(f"systemctl reboot {' '.join(options)}")
+
+    def ask_to_end(self, command: str) -> None:
+        """Run a command that ends this boot. On a busy machine, the connection may end before the command does."""
         with contextlib.suppress(LabError):
-            self.ssh(f"(sleep 0.2; systemctl reboot {' '.join(options)}) >/dev/null 2>&1 & sleep 0.1")
+            self.ssh(f"(sleep 0.2; {command}) >/dev/null 2>&1 & sleep 0.1")
 
     def wait_boot_id(self, timeout: float = PATIENCE) -> str:
         """Wait until a login works; return the boot ID found then."""

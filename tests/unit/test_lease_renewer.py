@@ -49,7 +49,7 @@ def until(condition, what):
 
 def state(pid):
     """As in /proc; a zombie has ended."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return "gone"
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 from integration.support.playbooks import Done, Run
+from integration.support.world import AUDIT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
@@ -29,7 +30,6 @@ from lab.patience import PATIENCE
 FAILOVER, RECOVER = "holdfast.kubernetes.failover", "holdfast.kubernetes.recover"
 OURS = "holdfast.dev/"
 TAINT = "node.kubernetes.io/out-of-service"
-AUDIT = paths.one(paths.config_maps("holdfast"), "failovers")
 _LEASES = paths.leases("kube-node-lease")
 
 _BOOL = {"type": "bool", "default": False}

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
-PATIENCE = 60
 # The seconds that a check stays valid there. Every longer pause has the same effect.
 GOOD_FOR = 1.0
 

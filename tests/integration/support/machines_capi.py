@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from integration.support.turns import turn
+from integration.support.turns import TESTS, turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -46,12 +46,15 @@ def controlled(lab: Lab) -> Iterator[ClusterApi]:
     with turn(lab, "machines"):
         api = ClusterApi(lab)
         before = api.is_up
-        api.up()
+        # A fixture of a module has no turn yet. A test marked `alone` may stop the API server.
+        with turn(lab, TESTS, shared=True):
+            api.up()
         try:
             yield api
         finally:
             if not before:
-                api.down()
+                with turn(lab, TESTS, shared=True):
+                    api.down()
 
 
 @contextlib.contextmanager
@@ -128,6 +131,8 @@ class Fleet:
         for news in Follower(self.cluster, self.path("machines"), Deadline(PATIENCE), label_selector=f"pool={pool}"):
             if isinstance(news, Changed):
                 known.pop(news.object["metadata"]["name"], None)
+            else:
+                known.clear()
             for item in [news.object] if isinstance(news, Changed) else news.items:
                 if not (isinstance(news, Changed) and news.deleted):
                     known[item["metadata"]["name"]] = item

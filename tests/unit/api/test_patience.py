@@ -26,6 +26,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     Unreachable,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import retry_conflicts
+from lab.ports import free_port
 
 THING = "/api/v1/things/one"
 # Longer than any test waits, where it should not wait for the end of it.
@@ -196,9 +197,7 @@ def test_retry_after_is_kept_to(api, cluster, monkeypatch):
 
 
 def test_a_refused_connection_is_tried_again(api):
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
+    port = free_port()
     cluster = Cluster({"host": f"http://127.0.0.1:{port}", "api_key": "abc", "api_timeout": LONG})
     found: list[Any] = []
     reader = threading.Thread(target=lambda: found.append(cluster.get(THING)))

@@ -32,6 +32,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch imp
     retry_conflicts,
     wait_for,
 )
+from lab.ports import free_port
 
 THINGS = "/api/v1/things"
 # Long enough for a busy machine; a test that gets there has failed.
@@ -287,14 +288,13 @@ def test_a_right_that_is_taken_away_is_reported(api, cluster, monkeypatch):
         follow(cluster, 3)
 
 
-def test_server_that_is_away_for_a_while(api, pauses):
-    address = api.server_address
-    api.watches = [[event("ADDED", thing("b", 11)), "cut"], ["stay"]]
-    follower = iter(Follower(cluster_of(api), THINGS, Deadline(PATIENCE)))
-    assert isinstance(next(follower), Listed)
-    assert isinstance(next(follower), Changed)
-    api.shutdown()
-    api.server_close()
+def test_server_that_is_away_for_a_while(pauses):
+    address = ("127.0.0.1", free_port())
+    with serving(Api(address)) as first:
+        first.watches = [[event("ADDED", thing("b", 11)), "cut"], ["stay"]]
+        follower = iter(Follower(cluster_of(first), THINGS, Deadline(PATIENCE)))
+        assert isinstance(next(follower), Listed)
+        assert isinstance(next(follower), Changed)
     back: list[Api] = []
 
     def come_back() -> None:

@@ -139,7 +139,7 @@ class TestLeaseThatIsGone:
         with runs.heartbeat(cluster, "4711"):
             assert begun.wait(PATIENCE)
 
-        assert len(cluster.made) == 2
+        assert len(cluster.made) == cluster.counts["create"] > 1
 
 
 def test_two_signs_of_life_that_hang_leave_time_for_a_third():

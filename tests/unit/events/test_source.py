@@ -270,6 +270,9 @@ def test_an_object_that_is_postponed_to_the_past_is_not_requested_without_a_paus
     sending = send()
     server.lists()
     server.asked.get(timeout=PATIENCE)
+    # The object is postponed a moment after the request.
+    while len(source.later) == 1000:
+        threading.Event().wait(0.01)
     for _time in range(3):
         server.lists()
     source.later = []
