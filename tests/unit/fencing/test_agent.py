@@ -15,6 +15,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import agent, check_evidence, evidence_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.agent_rules import FenceAgent
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.command import CommandFailed
+from lab.patience import PATIENCE
 
 METADATA = """<resource-agent name="fence_test"><parameters>
 <parameter name="action"/><parameter name="plug"/><parameter name="password"/></parameters><actions>
@@ -123,7 +124,9 @@ def test_an_agent_that_hangs_is_killed_with_all_that_it_started(device):
     with pytest.raises(CommandFailed, match="did not end its action metadata within 1 s"):
         agent.look(device.agent(), "node-1", 1)
     # A process ends a moment after its signal.
+    deadline = time.monotonic() + PATIENCE
     while subprocess.run(["pgrep", "-f", child], capture_output=True, check=False).stdout:
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
