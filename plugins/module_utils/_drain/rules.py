@@ -9,6 +9,7 @@ Plain data in, decisions out. Sources: the drain filters of kubectl, and the evi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -303,3 +304,37 @@ def node_verdict(plan_: Plan, budgets: Iterable[Budget]) -> tuple[str, list[dict
     verdicts = {blocker["verdict"] for blocker in blockers}
     worst = NEVER if NEVER in verdicts else LATER if LATER in verdicts else NOW
     return worst, blockers
+
+
+class Drains:
+    """The verdicts of many nodes, from one pass over their pods; keeps no pod that a drain can evict.
+
+    Args:
+        budgets: The PodDisruptionBudgets of the pods' namespaces.
+        options: What the user allows.
+        named: How many blockers of one kind are kept for each node; ``None`` for all.
+    """
+
+    def __init__(self, budgets: Iterable[Budget], options: Options, named: int | None = None) -> None:
+        self._options, self._named = options, named
+        self._budgets: dict[str, list[Budget]] = defaultdict(list)
+        for budget in budgets:
+            self._budgets[budget.namespace].append(budget)
+        self._blockers: dict[str, list[list[dict[str, Any]]]] = defaultdict(lambda: [[], [], []])
+
+    def add(self, item: Object) -> None:
+        """Look at a Pod object of the API that is bound to a node."""
+        pod = read_pod(item)
+        mine = plan([pod], self._options)
+        for blocker in node_verdict(mine, self._budgets.get(pod.namespace, ()))[1]:
+            # Name pods that the user has to allow first, as a drain does.
+            kind = 0 if mine.refused else 1 if blocker["verdict"] == NEVER else 2
+            found = self._blockers[item["spec"]["nodeName"]][kind]
+            if self._named is None or len(found) < self._named:
+                found.append(blocker)
+
+    def of(self, node: str) -> dict[str, Any]:
+        """Return the ``verdict`` on the drain of a node, and its ``blockers``, the worst ones first."""
+        refused, never, later = self._blockers.get(node) or ([], [], [])
+        verdict = NEVER if refused or never else LATER if later else NOW
+        return {"verdict": verdict, "blockers": [*refused, *never, *later]}

@@ -15,7 +15,7 @@ from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
 from .._drain import drain
-from .._drain.rules import Options, Pod, node_verdict, plan, read_pod
+from .._drain.rules import Drains, Options, plan, read_pod
 from .._holds.leases import holds_by_node
 from .fact_rules import facts
 from .leftover_rules import describe as describe_leftover
@@ -25,29 +25,23 @@ from .leftover_rules import is_leftover
 def node_info(context: Context, params: Params) -> Result:
     """Describe one node, the nodes of a selector, or all."""
     cluster = context.cluster
-    nodes = _nodes(cluster, params.get("name"), params.get("selector"))
-    names = {node_rules.name(node) for node in nodes}
-    single = next(iter(names)) if len(names) == 1 else None
+    found = _nodes(cluster, params.get("name"), params.get("selector"))
+    nodes = {node_rules.name(node): node for node in found}
+    names = set(nodes)
     options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
     held = holds_by_node(cluster, names)
     slots = {name: slot for name, slot in _slots(cluster) if name in names}
-    pods, leftovers = _pods(cluster, names, single)
-    plans = {name: plan(pods[name], options) for name in names}
-    spaces = {space for each in plans.values() for space in drain.namespaces_of(each)}
-    budgets = drain.budgets_of(cluster, spaces)
-    described = []
-    for node in nodes:
-        name = node_rules.name(node)
-        verdict, blockers = node_verdict(plans[name], budgets)
-        described.append(
-            {
-                **facts(node),
-                "holds": held[name],
-                "slot": slots.get(name),
-                "drain": {"verdict": verdict, "blockers": blockers},
-                "leftovers": leftovers[name],
-            }
-        )
+    drains, leftovers = _pods(cluster, names, options)
+    described = [
+        {
+            **facts(node),
+            "holds": held[name],
+            "slot": slots.get(name),
+            "drain": drains.of(name),
+            "leftovers": leftovers[name],
+        }
+        for name, node in nodes.items()
+    ]
     return {"changed": False, "nodes": described}
 
 
@@ -64,19 +58,21 @@ def _slots(cluster: Cluster) -> Iterable[tuple[str, dict[str, Any]]]:
             yield name, {"group": group, **vars(slot)}
 
 
-def _pods(
-    cluster: Cluster, names: set[str], single: str | None
-) -> tuple[dict[str, list[Pod]], dict[str, list[dict[str, Any]]]]:
-    pods: dict[str, list[Pod]] = defaultdict(list)
-    left: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    if not names:
-        return pods, left
-    selector = f"spec.nodeName={single}" if single else "spec.nodeName!="
-    for item in cluster.items(paths.PODS, field_selector=selector):
+def _pods(cluster: Cluster, names: set[str], options: Options) -> tuple[Drains, dict[str, list[dict[str, Any]]]]:
+    """What the pods of these nodes mean for drains, and the pods that a shutdown of each node left."""
+    leftovers: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    items: Iterable[Object] = ()
+    spaces: set[str] | None = set()
+    if len(names) == 1:
+        items = list(cluster.items(paths.PODS, field_selector=f"spec.nodeName={next(iter(names))}"))
+        spaces = drain.namespaces_of(plan(map(read_pod, items), options))
+    elif names:
+        items, spaces = cluster.items(paths.PODS, field_selector="spec.nodeName!="), None
+    drains = Drains(drain.budgets_of(cluster, spaces), options)
+    for item in items:
         node = item["spec"].get("nodeName")
-        if node not in names:
-            continue
-        pods[node].append(read_pod(item))
-        if is_leftover(item):
-            left[node].append(describe_leftover(item))
-    return pods, left
+        if node in names:
+            drains.add(item)
+            if is_leftover(item):
+                leftovers[node].append(describe_leftover(item))
+    return drains, leftovers

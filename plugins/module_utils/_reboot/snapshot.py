@@ -13,7 +13,7 @@ from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.objects import Object
 from .._drain.drain import budgets_of
-from .._drain.rules import LATER, NEVER, NOW, Budget, Options, node_verdict, plan, read_pod
+from .._drain.rules import Drains, Options
 
 # Field of a selector for one node -> path of the node's name in an object.
 _OF_A_NODE = {"spec.nodeName": ("spec", "nodeName"), "metadata.name": ("metadata", "name")}
@@ -21,8 +21,6 @@ _OF_A_NODE = {"spec.nodeName": ("spec", "nodeName"), "metadata.name": ("metadata
 _NAMED = 5
 # Read the objects of all Nodes if the plan has at least one in this many of the cluster's Nodes.
 _PART = 4
-
-Blockers = list[dict[str, Any]]
 
 
 class Snapshot:
@@ -39,7 +37,7 @@ class Snapshot:
         self._cluster, self._names = cluster, frozenset(names)
         self._answers: dict[tuple[str, ...], list[Any]] = {}
         self._of_nodes: dict[tuple[str, ...], dict[str, list[Object]]] = {}
-        self._drains: dict[Options, Mapping[str, dict[str, Any]]] = {}
+        self._drains: dict[Options, Drains] = {}
         self._whole = self._is_most()
 
     def __getattr__(self, name: str) -> Any:
@@ -76,7 +74,7 @@ class Snapshot:
         """The drain of a node: its ``verdict`` and the worst of its ``blockers``."""
         if options not in self._drains:
             self._drains[options] = self._all_drains(options)
-        return self._drains[options].get(name) or {"verdict": NOW, "blockers": []}
+        return self._drains[options].of(name)
 
     def _is_most(self) -> bool:
         """Whether one query over all nodes is cheaper than one for each node of the plan."""
@@ -102,23 +100,11 @@ class Snapshot:
             self._of_nodes[key] = found
         return self._of_nodes[key]
 
-    def _all_drains(self, options: Options) -> Mapping[str, dict[str, Any]]:
-        budgets: dict[str, list[Budget]] = defaultdict(list)
-        for budget in budgets_of(self._cluster):
-            budgets[budget.namespace].append(budget)
-        # Name pods that the user has to allow first, as a drain does.
-        found: dict[str, tuple[Blockers, Blockers, Blockers]] = defaultdict(lambda: ([], [], []))
+    def _all_drains(self, options: Options) -> Drains:
+        found = Drains(budgets_of(self._cluster), options, _NAMED)
         for item in self._pods():
-            pod = read_pod(item)
-            mine = plan([pod], options)
-            for blocker in node_verdict(mine, budgets[pod.namespace])[1]:
-                kind = 0 if mine.refused else 1 if blocker["verdict"] == NEVER else 2
-                if len(found[item["spec"]["nodeName"]][kind]) < _NAMED:
-                    found[item["spec"]["nodeName"]][kind].append(blocker)
-        return {
-            name: {"verdict": NEVER if refused or never else LATER, "blockers": [*refused, *never, *later]}
-            for name, (refused, never, later) in found.items()
-        }
+            found.add(item)
+        return found
 
     def _pods(self) -> Iterator[Object]:
         if not self._whole:

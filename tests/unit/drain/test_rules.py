@@ -18,6 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules i
     NEVER,
     NOW,
     Budget,
+    Drains,
     Options,
     Pod,
     Verdict,
@@ -415,3 +416,46 @@ class TestNodeVerdict:
         assert worst == NEVER
         assert (blockers[0]["pdb"], blockers[0]["verdict"]) == (None, NEVER)
         assert "no owner" in blockers[0]["reason"]
+
+
+class TestDrains:
+    OWNER = ({"kind": "ReplicaSet", "name": "web", "controller": True},)
+    FULL = replace(BUDGET, allowed=0)
+    BROKEN = replace(FULL, name="db", selector={"matchLabels": {"app": "db"}}, desired=3)
+
+    def pod(self, name, node, app="web", owners=OWNER):
+        found = pod_object({"nodeName": node}, name=name, labels={"app": app}, ownerReferences=owners)
+        return {**found, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+
+    def test_each_node_has_its_own_verdict(self):
+        drains = Drains([self.FULL, self.BROKEN], Options())
+        for pod in (
+            self.pod("web-0", "later"),
+            self.pod("web-1", "never"),
+            self.pod("db-0", "never", app="db"),
+            self.pod("alone", "never", app="", owners=()),
+            self.pod("free", "now", app=""),
+        ):
+            drains.add(pod)
+
+        found = {node: drains.of(node) for node in ("now", "later", "never", "unknown")}
+        assert {node: drain["verdict"] for node, drain in found.items()} == {
+            "now": NOW,
+            "later": LATER,
+            "never": NEVER,
+            "unknown": NOW,
+        }
+        # What the user has to allow comes first, then what never goes.
+        assert [blocker["name"] for blocker in found["never"]["blockers"]] == ["alone", "db-0", "web-1"]
+        assert found["now"]["blockers"] == []
+
+    @pytest.mark.parametrize(("named", "kept"), [(2, 2), (None, 3)])
+    def test_a_limit_holds_for_each_kind(self, named, kept):
+        drains = Drains([self.FULL], Options(), named)
+        for number in range(3):
+            drains.add(self.pod(f"web-{number}", "node"))
+        drains.add(self.pod("alone", "node", owners=()))
+
+        assert [blocker["name"] for blocker in drains.of("node")["blockers"]] == ["alone", "web-0", "web-1", "web-2"][
+            : kept + 1
+        ]
