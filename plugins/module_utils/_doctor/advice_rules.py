@@ -40,10 +40,11 @@ def resume_reboot(name: str) -> str:
     )
 
 
-def check_unhealthy_node(name: str, detail: str) -> str:
-    """Advise on a node whose check failed after its reboot."""
+def check_unhealthy_node(name: str, result: str, detail: str) -> str:
+    """Advise on a node that was rebooted, and is not known to be healthy since."""
+    why = f" ({detail})" if detail else ""
     return (
-        f"Node {name} was rebooted, but failed its check ({detail}). Find the cause; when the node is healthy, "
+        f"Node {name} was rebooted, but {result}{why}. Find the cause; when the node is healthy, "
         f"{_release(name)}."
     )
 

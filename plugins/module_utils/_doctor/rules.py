@@ -178,7 +178,10 @@ def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Ver
     detail = str(record.get("detail"))
     failed = record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED)
     if failed or (record.get("unchecked") and node_rules.record(node, CORDON)):
-        return _Verdict(why="its node has failed its check", todo=advice_rules.check_unhealthy_node(name, detail))
+        # The detail of a record of a later operation says nothing about this check.
+        result = "failed its check" if failed else "has not passed its check"
+        advice = advice_rules.check_unhealthy_node(name, result, detail if failed else "")
+        return _Verdict(why=f"its node {result}", todo=advice)
     return None
 
 

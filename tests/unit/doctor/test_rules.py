@@ -294,10 +294,20 @@ def test_a_node_that_failed_its_check_after_the_reboot_stays_cordoned():
 
     assert stale(seen) == set()
     found = only(seen, "cordon")
-    assert "its node has failed its check" in found.why
+    assert "its node failed its check" in found.why
     assert "Node n was rebooted, but failed its check (no disk)" in found.todo
     assert "doctor_release=n" in found.todo
     assert stale(seen, release=["n"]) == {"cordon n", "opt_outs n"}
+
+
+def test_a_node_that_did_not_pass_the_check_of_an_earlier_operation_stays_cordoned():
+    held = {"operation": {"id": "new", "phase": "hold", "result": "", "detail": "waits for alice", "unchecked": True}}
+    seen = snapshot(node("n", cordon(), held))
+
+    assert stale(seen) == set()
+    found = only(seen, "cordon")
+    assert "its node has not passed its check" in found.why
+    assert "Node n was rebooted, but has not passed its check. Find the cause" in found.todo
 
 
 def test_a_record_that_the_doctor_closed_is_no_failed_check():
