@@ -44,6 +44,22 @@ options:
     type: str
 """
 
+    LEFT = r"""
+options:
+  done:
+    description:
+      - The names of the nodes that are done. Without them, nothing is left of the operation if O(complete) is set.
+    type: list
+    elements: str
+  undone:
+    description:
+      - The names of the nodes that are not done, if they are known. A later run that does these nodes completes the
+        operation.
+    type: list
+    elements: str
+    default: []
+"""
+
     BUDGET = r"""
 options:
   selector:

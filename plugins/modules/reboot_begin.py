@@ -88,11 +88,6 @@ group:
   description: The group whose ledger has the operation.
   type: str
   returned: success
-taken:
-  description: Which of the nodes have a slot of the operation.
-  type: list
-  elements: str
-  returned: success
 began:
   description: When the run began, as a time of the API server.
   type: str

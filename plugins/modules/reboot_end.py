@@ -35,18 +35,6 @@ options:
       - Whether the operation is complete for all nodes. Otherwise the next run resumes the operation.
     type: bool
     required: true
-  done:
-    description:
-      - The names of the nodes that are done. Without them, nothing is left of the operation if O(complete) is set.
-    type: list
-    elements: str
-  undone:
-    description:
-      - The names of the nodes that are not done, if they are known. A later run that does these nodes completes the
-        operation.
-    type: list
-    elements: str
-    default: []
   paused:
     description:
       - Whether the run may have paused NodeHealthChecks. Their pause ends, even if O(operation) is blank.
@@ -63,6 +51,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.left
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -91,6 +80,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import LEFT
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end import reboot_end
 
 OPERATION = reboot_end
@@ -100,8 +90,7 @@ SPEC: dict[str, Any] = {
         "run": {"type": "str", "required": True},
         "group": {"type": "str", "required": True},
         "complete": {"type": "bool", "required": True},
-        "done": {"type": "list", "elements": "str"},
-        "undone": {"type": "list", "elements": "str", "default": []},
+        **LEFT,
         "paused": {"type": "bool", "default": False},
         "left": {"type": "str", "default": ""},
         **auth_options(),

@@ -64,18 +64,6 @@ options:
       - With O(state=ended), whether no node was left over.
     type: bool
     default: true
-  done:
-    description:
-      - The names of the nodes that are done. Without them, nothing is left of the operation if O(complete) is set.
-    type: list
-    elements: str
-  undone:
-    description:
-      - The names of the nodes that are not done, if they are known. A later run that does these nodes completes the
-        operation.
-    type: list
-    elements: str
-    default: []
 seealso:
   - module: holdfast.kubernetes.node_claim
   - module: holdfast.kubernetes.reboot_slot
@@ -84,6 +72,7 @@ author:
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.run
   - holdfast.kubernetes.shared.holder
+  - holdfast.kubernetes.shared.left
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -142,7 +131,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, LEFT, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import ADOPT_WITHIN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operations import reboot_operation
 
@@ -160,8 +149,7 @@ SPEC: dict[str, Any] = {
         "forks": {"type": "int"},
         "state": {"type": "str", "choices": ["begun", "ended"], "default": "begun"},
         "complete": {"type": "bool", "default": True},
-        "done": {"type": "list", "elements": "str"},
-        "undone": {"type": "list", "elements": "str", "default": []},
+        **LEFT,
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -19,6 +19,11 @@ CLAIMANT: Options = {"run": {"type": "str"}}
 WAITING_RUN: Options = {"run": {"type": "str"}}
 # The person or program that started the run; see the fragment.
 HOLDER: Options = {"holder": {"type": "str"}}
+# What a run has done of its operation, and what it leaves.
+LEFT: Options = {
+    "done": {"type": "list", "elements": "str"},
+    "undone": {"type": "list", "elements": "str", "default": []},
+}
 # How many nodes of a group may be unavailable, and how many may fail.
 BUDGET: Options = {
     "selector": {"type": "str"},

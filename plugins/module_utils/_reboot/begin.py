@@ -38,6 +38,7 @@ def reboot_begin(context: Context, params: Params) -> Result:
     # Without the playbook, the canaries are among all hosts of the play, too.
     canaries = _canaries(context, settings["canary"], params["hosts"], own)
     begun = enter(context, params, hosts, alone=params["inventory_host"] if alone else "")
+    taken = begun.pop("taken")
     if settings.get("pause_health_checks"):
         health_checks.pause(context, begun["run"])
     return {
@@ -45,7 +46,7 @@ def reboot_begin(context: Context, params: Params) -> Result:
         "began": to_text(context.cluster.now()),
         "own_host": own,
         "paused": bool(settings.get("pause_health_checks")),
-        "resumes": [host for host, node in hosts.items() if node in begun["taken"]],
+        "resumes": [host for host, node in hosts.items() if node in taken],
         "canaries": canaries,
         # For a canary in another slice of the job, only the name is known.
         "canary_nodes": [params["hosts"].get(host, host) for host in canaries],
