@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import io
 import json
@@ -23,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.action import node_claim
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_begin, reboot_operation
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _lease_renewer
+from lab.processes import start_time
 
 PATIENCE = 600
 PARENT_DEATH = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death"
@@ -47,15 +47,8 @@ def until(condition, what):
         time.sleep(0.02)
 
 
-def state(pid):
-    """As in /proc; a zombie has ended."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return "gone"
-
-
 def has_ended(pid):
-    return state(pid) in ("gone", "Z", "X")
+    return start_time(pid) is None
 
 
 @pytest.mark.parametrize("by", ["pidfd", "kill", "kill, because pidfd is refused"])

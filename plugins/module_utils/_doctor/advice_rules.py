@@ -43,10 +43,7 @@ def resume_reboot(name: str) -> str:
 def check_unhealthy_node(name: str, result: str, detail: str) -> str:
     """Advise on a node that was rebooted, and is not known to be healthy since."""
     why = f" ({detail})" if detail else ""
-    return (
-        f"Node {name} was rebooted, but {result}{why}. Find the cause; when the node is healthy, "
-        f"{_release(name)}."
-    )
+    return f"Node {name} was rebooted, but {result}{why}. Find the cause; when the node is healthy, {_release(name)}."
 
 
 def release_deleted_node(name: str, slot: Slot) -> str:
