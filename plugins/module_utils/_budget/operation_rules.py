@@ -9,6 +9,7 @@ nodes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -25,6 +26,18 @@ from .run_rules import DEAD_AFTER, Run
 ADOPT_WITHIN = 93600
 # How many nodes an operation names that its runs have not done.
 KEPT_LEFT = 300
+# The ids of fresh_id.
+_FRESH = re.compile(r"reboot-\d{8}T\d{6}Z")
+
+
+def fresh_id(now: datetime) -> str:
+    """An id for a new operation that the user does not name."""
+    return f"reboot-{now:%Y%m%dT%H%M%SZ}"
+
+
+def is_fresh_id(operation: str) -> bool:
+    """Whether the user has not named the operation. A workflow of AWX passes such an id from its plan to its jobs."""
+    return _FRESH.fullmatch(operation) is not None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE, ClaimLost, claim_of, taken_by_another
 from .._budget.lifecycle_rules import others_words, still_maintained
 from .._budget.node_claim import node_claim
+from .._budget.operation_rules import is_fresh_id
 from .._drain.drain import pods_on
 from .._drain.rules import NOW, Options
 from .._holds import leases
@@ -98,7 +99,8 @@ class _Admission:
         self._settings = _settings(self._params, plan=context.check_mode, again=warned)
         self._given = {name: params.get(name) or last.get(name) for name in ("answer", "shutdown")}
         # Runs may resume the same operation night after night. An operation that the user names reboots no node twice.
-        again = settings["when"] != ALWAYS and not settings.get("operation")
+        named = settings.get("operation") and not is_fresh_id(settings["operation"])
+        again = settings["when"] != ALWAYS and not named
         self._old_after = float(settings["adopt_within"]) if again else inf
         # The last look at the node. Facts that must be read again are dropped; the group and the boot ID are kept.
         self._last = Seen(params["name"], exists=False)

@@ -16,6 +16,7 @@ from .._api.names import EXCLUDE
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._budget import runs
+from .._budget.operation_rules import fresh_id
 from .._budget.operations import reboot_operation
 from .._nodes import health_checks
 from .._nodes.controller import controller_node_info
@@ -62,9 +63,10 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
     """
     settings, who = params["settings"], params["who"]
     _refuse_two_hosts_of_a_node(hosts)
-    started = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+    now = datetime.now(timezone.utc)
     # Two installations of AWX may have jobs of the same number.
-    run = settings.get("run") or f"{who['job'] or who['host'] + '/' + started}-{secrets.randbelow(1000000)}"
+    process = who["job"] or f"{who['host']}/{now:%Y%m%dT%H%M%SZ}"
+    run = settings.get("run") or f"{process}-{secrets.randbelow(1000000)}"
     if alone:
         run = f"{run}/{alone}"
     if settings.get("run"):
@@ -76,7 +78,7 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
             "state": "begun",
             "group": settings["group"],
             "operation": settings.get("operation") or None,
-            "fresh": f"reboot-{started}",
+            "fresh": fresh_id(now),
             "run": run,
             "holder": holder,
             "nodes": list(hosts.values()),

@@ -18,6 +18,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operat
     StartRequest,
     begin,
     end,
+    fresh_id,
+    is_fresh_id,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
@@ -249,3 +251,9 @@ class TestEnd:
         made = begin(broken, request(operation="old"), runs(run("two")), NOW)
 
         assert made.ledger.operations[-1]["unfinished"] is False
+
+
+@pytest.mark.parametrize("named", ["kernel", "reboot-20261121", "reboot-20261121T030000Z-2", ""])
+def test_an_id_tells_whether_the_user_chose_it(named):
+    assert is_fresh_id(fresh_id(NOW))
+    assert not is_fresh_id(named)

@@ -911,8 +911,9 @@ def test_a_warning_is_given_after_the_question_and_not_at_each_request(cluster):
         ({"when": "required"}, 7200, False),
         ({"when": "always"}, 3600, False),
         ({"when": "required", "operation": "kernel"}, 3600, False),
+        ({"when": "required", "operation": "reboot-20261120T073000Z"}, 3600, True),
     ],
-    ids=["long ago", "not long ago", "always", "the user names the operation"],
+    ids=["long ago", "not long ago", "always", "the user names the operation", "the plan names the operation"],
 )
 def test_a_node_that_was_rebooted_long_ago_in_this_operation_is_asked_again(cluster, options, adopt_within, asks):
     cluster.node(operation={**record("uncordon", "rebooted"), "since": "2026-11-21T07:30:00.000000Z"})
