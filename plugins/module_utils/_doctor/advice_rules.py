@@ -81,7 +81,8 @@ def _command(what: str, module: str, options: str, also: str = "") -> str:
 
 
 def _release(name: str) -> str:
-    return f"run the doctor again with -e doctor_release={name}"
+    # Without doctor_nodes, the doctor also clears what is left on other nodes, and ends operations.
+    return f"run the doctor again with -e doctor_nodes={name} -e doctor_release={name}"
 
 
 def _down(node: Object) -> str:

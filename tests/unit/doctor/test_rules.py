@@ -106,7 +106,7 @@ def test_a_node_whose_reboot_may_still_come_is_left_until_a_person_releases_it(b
     assert stale(seen, release={"n"}) == {"cordon n", "claim n", "record n", "slot n"}
     if not cleared:
         assert "its reboot may still come" in only(seen, "record").why
-        assert "-e doctor_release=n" in only(seen, "record").todo
+        assert "-e doctor_nodes=n -e doctor_release=n" in only(seen, "record").todo
 
 
 EVERYTHING = {"cordon n", "opt_outs n", "claim n", "record n", "slot n"}
