@@ -66,7 +66,8 @@ options:
     default: true
   uncordon_on_failure:
     description:
-      - Whether the module undoes its own cordon if the drain fails. By default the node stays cordoned.
+      - Whether the module undoes its own cordon if the drain fails. By default the node stays cordoned. It also stays
+        cordoned if O(owner) had cordoned it before the drain.
     type: bool
     default: false
   lifecycle_conditions:

@@ -366,7 +366,7 @@ class TestGate:
     def test_the_condition_alone_counts(self, holds):
         holds.confirm("ns/gone")
 
-        with pytest.raises(Held, match=r"ns/gone.*Wait until"):
+        with pytest.raises(Held, match=r"ns/gone.*No Lease holds the node any longer.*systemctl status holdfast-agent"):
             self.look(holds)
         (overridden,) = self.look(holds, override=True).overridden
         assert (overridden["namespace"], overridden["holder"]) == ("ns", "gone")

@@ -85,8 +85,14 @@ def check_leases(cluster: Cluster, node_name: str, *, override_holds: bool) -> l
 
 
 def _way_out(node: Object, by_lease: list[dict[str, Any]]) -> str:
-    if by_lease or node_rules.ready(node):
+    if by_lease:
         return "Wait until the holder releases it, or set override_holds to interrupt the holder."
+    if node_rules.ready(node):
+        return (
+            "No Lease holds the node any longer, so its agent changes the condition within seconds. Run this again. If "
+            "the condition stays, check the agent (systemctl status holdfast-agent). If the node has no agent, remove "
+            "the condition with holdfast.kubernetes.node_condition."
+        )
     return (
         "No Lease holds the node any longer, but the node is not Ready, so it can't update its condition. Check that "
         "the holder does not need the node, then set override_holds."

@@ -109,7 +109,9 @@ def _drain(context: Context, params: Params, shown: _Shown) -> Result:
         with runs.heartbeat(cluster, run):
             outcome = work.rehearse(budgets) if context.check_mode else work.run()
     except HoldfastError as error:
-        if params["uncordon_on_failure"]:
+        # A cordon that the owner had before this drain has another reason.
+        had_cordoned = node_rules.unschedulable(before) and cordon_rules.owner_of(before) == owner
+        if params["uncordon_on_failure"] and not had_cordoned:
             after = cordon.give_back(cluster, name, owner, run=run)[1]
         error.fields.update(
             changed=before is not after or bool(error.fields.get("evicted")),
@@ -520,8 +522,9 @@ def _refusal(pod: Pod, error: ApiFailure) -> Event:
         return lambda state: state.missing(pod.uid, time.monotonic())
     if error.status == 403 and "NamespaceTerminating" in causes:
         return lambda state: state.refused(pod.uid, now, message, retry_after=ASK_LATER, by_budget=False)
-    passing = by_budget or error.status in (409, 429) or error.status >= 500
-    pause = error.retry_after or (ASK_LATER if error.status == 429 and not by_budget else None)
+    # An API server that has just started may answer 401: it says nothing about the pod.
+    passing = by_budget or error.status in (401, 409, 429) or error.status >= 500
+    pause = error.retry_after or (ASK_LATER if error.status in (401, 429) and not by_budget else None)
     return lambda state: state.refused(pod.uid, now, message, retry_after=pause, by_budget=by_budget, final=not passing)
 
 

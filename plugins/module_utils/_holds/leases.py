@@ -11,7 +11,7 @@ from typing import Any
 
 from .._api import paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, Held, HoldfastError, InvalidInput, NotFound, TimedOut
+from .._api.errors import ApiFailure, Held, HoldfastError, InvalidInput, NotFound, TimedOut, Unreachable
 from .._api.names import MANAGED_BY, REASON
 from .._api.node_rules import annotations_of, confirms, inhibited_by, labels_of
 from .._api.objects import Object, only_as_seen
@@ -149,6 +149,14 @@ def _claim(cluster: Cluster, params: Params) -> tuple[Object | None, Object]:
                 f"The namespace {params['namespace']} does not exist. Create it, or use another namespace.",
                 namespace=params["namespace"],
             ) from error
+        except Unreachable as error:
+            if not cluster.dry_run:
+                # The server may have created it. A hold never lapses, so the user must know.
+                error.message = (
+                    f"{error.message} Lease {params['namespace']}/{params['node']} may exist by now and hold the node. "
+                    "Run this again with the same holder, also to release it with state: absent."
+                )
+            raise
     if _shown(wanted) == _shown(before):
         return before, before
     return before, cluster.replace(path, wanted)

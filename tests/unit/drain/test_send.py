@@ -66,6 +66,38 @@ def test_a_pod_that_a_webhook_keeps_is_not_deleted(causes, deleted):
     assert not state.gives_up(again)
 
 
+def test_a_pod_is_evicted_again_after_the_api_server_did_not_know_the_client_for_a_moment():
+    pod = Pod("shop", "web", "u1", controller="ReplicaSet", controller_name="web")
+    state = Drain(Options(), 0.0)
+    state.saw_all([pod], 0.0)
+    state.next_evictions(0.0)
+
+    _refusal(pod, ApiFailure("no", status=401, reason="Unauthorized", body_message="Unauthorized"))(state)
+
+    assert state.next_evictions(time.monotonic()) == []
+    assert state.next_evictions(time.monotonic() + 60) == [pod]
+
+
+@pytest.mark.parametrize("cordoned", [True, False])
+def test_a_drain_that_fails_undoes_its_own_cordon_only(cordoned):
+    """The same owner may have cordoned the node for another reason."""
+    cluster = QuietCluster()
+    cordon = {"owner": "holdfast", "reason": "bad disk", "since": AT, "unschedulable_before": False}
+    cluster.node(**({"unschedulable": True, "cordon": cordon} if cordoned else {}))
+    owner = {"kind": "StatefulSet", "name": "db", "controller": True}
+    metadata = {"name": "db-0", "namespace": "shop", "uid": "u2", "ownerReferences": [owner]}
+    pod = {"metadata": metadata, "spec": {"nodeName": "node-1"}, "status": {"phase": "Running"}}
+    cluster._store("TEST", "/api/v1/namespaces/shop/pods/db-0", pod)
+    options = params(timeout=1, uncordon_on_failure=True)
+    context = Context(options)
+    context.cluster = cluster
+
+    with pytest.raises(TimedOut) as caught:
+        drain(context, options)
+    assert caught.value.fields["unschedulable"] is cordoned
+    assert bool(cluster.find("/api/v1/nodes/node-1")["spec"].get("unschedulable")) is cordoned
+
+
 def test_before_it_fails_a_drain_looks_at_the_pods_once_more():
     cluster = QuietCluster()
     options = params(timeout=1)

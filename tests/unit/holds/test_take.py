@@ -82,6 +82,18 @@ def test_the_error_names_it_if_it_can_not_be_removed(monkeypatch, cluster):
     assert "The node is still held: the new Lease shop/node-1 could not be removed: The API server" in error.message
 
 
+def test_the_error_names_it_if_the_answer_to_its_creation_was_lost(monkeypatch, cluster):
+    def lost(_path, body, **_options):
+        cluster._store("TEST", LEASE, body)
+        raise Unreachable("The API server did not answer.")
+
+    monkeypatch.setattr(cluster, "create", lost)
+    error = take(monkeypatch, cluster, lambda: None)
+
+    assert isinstance(error, Unreachable)
+    assert "Lease shop/node-1 may exist by now and hold the node. Run this again" in error.message
+
+
 @pytest.mark.parametrize("change", [{"uid": "another"}, {"labels": {"by": "someone"}}])
 def test_it_stays_if_it_is_another_one_or_has_changed(monkeypatch, cluster, change):
     def changed():
