@@ -70,7 +70,7 @@ options:
     description:
       - How many nodes of the group may be unavailable, as a number or as a share of all its nodes such as V(10%), rounded
         down but at least 1.
-      - V(0) pauses the group.
+      - With V(0), this request gets no slot.
     type: str
     default: "1"
   topology_key:
