@@ -135,7 +135,7 @@ options:
       command:
         description:
           - Command that says whether the node is off, split into words as a shell does, but run without a shell. The
-            environment variable C(HOLDFAST_NODE) is the name of the Node.
+            environment variable C(HOLDFAST_NODE) is the name of the Node. Variables and C(~) in the words are expanded.
           - It means off only if the command exits with 0 B(and) the last line of its output is V(off), or a subject
             before C(is off), C(:off) or C(=off), in any case, with spaces or without. The exit status alone is not
             enough, because fence agents also exit with 0 if a machine is on.

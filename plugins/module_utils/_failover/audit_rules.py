@@ -14,7 +14,7 @@ from .._api.names import FAILOVER
 from .._api.times import from_text
 from .._shared.bounds import bounded as bounded_data
 from .._shared.bounds import cut
-from .rules import CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED, WAY
+from .rules import CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED, WAY, broken_facts
 
 # An object of etcd has at most 1.5 MiB.
 KEEP, KEEP_STEPS, KEEP_RUNS, KEEP_BYTES = 50, 60, 100, 900_000
@@ -113,16 +113,49 @@ def entry_closed(
 
 
 def bounded(data: Mapping[str, str], newest: str) -> dict[str, str]:
-    """Return as many entries as fit: finished failovers are dropped first, the oldest of them before others."""
+    """Return as many entries as fit: finished failovers are dropped first, the oldest of them before others.
+
+    The recovery needs the entries of the others. Before one of them is dropped, what moved is left out of them.
+    """
+    known = {operation: read_entry(text) for operation, text in data.items()}
+    stays = {operation: operation == newest or _may_be_unfinished(entry) for operation, entry in known.items()}
 
     def place(operation: str) -> tuple[bool, bool, str]:
-        entry = read_entry(data[operation])
-        return (operation == newest, entry.get("result") not in (RECOVERED, STOPPED), str(entry.get("started") or ""))
+        return (operation == newest, stays[operation], str(known[operation].get("started") or ""))
 
-    kept = sorted(data, key=place)[-KEEP:]
-    while len(kept) > 1 and sum(len(data[operation]) for operation in kept) > KEEP_BYTES:
-        kept = kept[1:]
-    return {operation: data[operation] for operation in sorted(kept)}
+    order = sorted(data, key=place)
+    kept = {operation: data[operation] for operation in order if stays[operation] or operation in order[-KEEP:]}
+    others = [operation for operation in order[:-1] if stays[operation]]
+    for operation in order:
+        if not stays[operation]:
+            _fit(kept, operation, "")
+    for operation in others:
+        _fit(kept, operation, _short(known[operation]))
+    for operation in others:
+        _fit(kept, operation, "")
+    return {operation: kept[operation] for operation in sorted(kept)}
+
+
+def _fit(kept: dict[str, str], operation: str, instead: str) -> None:
+    """Replace an entry, or drop it, if all entries together are too large."""
+    if operation not in kept or sum(map(len, kept.values())) <= KEEP_BYTES:
+        return
+    if instead:
+        kept[operation] = min(kept[operation], instead, key=len)
+    else:
+        del kept[operation]
+
+
+def _may_be_unfinished(entry: Mapping[str, Any]) -> bool:
+    return bool(entry) and entry.get("result") not in (RECOVERED, STOPPED)
+
+
+def _short(entry: Mapping[str, Any]) -> str:
+    """Return the text of an entry with only what the recovery needs."""
+    found = {name: value for name, value in entry.items() if name in (*_TYPES, *WAY, "evidence")}
+    if isinstance(found.get("steps"), list):
+        found["steps"] = found["steps"][-10:]
+    return json.dumps(found, sort_keys=True)
 
 
 def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
@@ -197,7 +230,8 @@ def _is_valid(entry: Mapping[str, Any]) -> bool:
         from_text(entry["started"])
     except ValueError:
         return False
-    return bool(entry["operation"]) and all(isinstance(step, dict) for step in entry["steps"])
+    steps = all(isinstance(step, dict) for step in entry["steps"])
+    return bool(entry["operation"]) and steps and not broken_facts(facts_of(entry))
 
 
 def read_entry(text: str) -> dict[str, Any]:

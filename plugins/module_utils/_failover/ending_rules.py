@@ -103,8 +103,10 @@ def after_failure(progress: Progress, failure: Failure) -> Ending:
     sent, back = was_sent(progress, failure), _is_back(progress, failure)
     advice = _advice(progress, failure, sent=sent) if back else ""
     ours = failure.error != "claim_lost"
-    # After an attestation, nothing is sent, but the taint stays, and the cordon with it.
-    tainted = progress.tainted or progress.step == TAINT
+    # After an attestation, nothing is sent, but the taint stays, and the cordon with it. A task that failed may have
+    # set the taint before.
+    may_have_tainted = TAINT in progress.doing and failure.error not in NOTHING_WRITTEN
+    tainted = progress.tainted or progress.step == TAINT or may_have_tainted
     return Ending(
         result=STOPPED if back and not advice else FAILED,
         advice=advice,

@@ -83,6 +83,12 @@ _TYPES: Mapping[str, type] = {
     "result": str,
     "detail": str,
 }
+# The lists among the facts, and what each of their items has.
+_LISTS: Mapping[str, frozenset[str]] = {
+    "pods": frozenset({"uid"}),
+    "volume_attachments": frozenset({"name"}),
+    "attempts": frozenset({"method", "why"}),
+}
 
 
 def record_of(node: Object) -> dict[str, Any] | None:
@@ -121,12 +127,28 @@ def _broken(record: Mapping[str, Any]) -> str:
         return f"the phase {phase} is not known to this version of holdfast.kubernetes" if phase else "it has no phase"
     if not all(type(seconds) in (int, float) for seconds in record["phases"].values()):
         return "phases has a value that is not a number of seconds"
+    if broken := broken_facts(record["facts"]):
+        return f"{', '.join(broken)} of a wrong type"
     try:
         from_text(record["started"])
         from_text(record["since"])
     except ValueError:
         return "started or since is not a time"
     return ""
+
+
+def broken_facts(facts: Mapping[str, Any]) -> list[str]:
+    """Return the names of the facts that can't be used. A node can write its own record."""
+    lists = [
+        name
+        for name, keys in _LISTS.items()
+        if not isinstance(facts.get(name) or [], list)
+        or not all(isinstance(item, dict) and keys <= item.keys() for item in facts.get(name) or [])
+    ]
+    counts = facts.get("left_out") or {}
+    counted = isinstance(counts, dict) and all(type(count) is int for count in counts.values())
+    evidence = isinstance(facts.get("evidence") or {}, dict)
+    return [*lists, *(() if counted else ("left_out",)), *(() if evidence else ("evidence",))]
 
 
 def operation_of(name: str, now: datetime) -> str:
@@ -219,13 +241,13 @@ def stays(node: Object, record: Mapping[str, Any]) -> bool:
 
 
 def down_again(node: Object, record: Mapping[str, Any]) -> bool:
-    """Return whether the node has booted since a failed failover or recovery, and now gives no sign of life.
+    """Return whether the node has booted since a failover or recovery ended, and now gives no sign of life.
 
-    Under the taint, nothing more has to move: no pod has started there since.
+    After a failover that succeeded, a person has brought the node back without the recovery. Under the taint, nothing
+    more has to move: no pod has started there since.
     """
-    return (
-        record["result"] == FAILED and came_back(node, record) and not node_rules.ready(node) and taint_of(node) is None
-    )
+    ended = record["result"] in (FAILED, MOVED)
+    return ended and came_back(node, record) and not node_rules.ready(node) and taint_of(node) is None
 
 
 def proven(node: Object) -> bool:

@@ -61,6 +61,10 @@ def check_node(
             "failover_fence: attestation can't be in a list with other ways: a person vouches for what this person has "
             "seen, after all else has failed. Nothing was changed."
         )
+    if settings["confirm_seconds"] < 0:
+        raise InvalidInput(
+            f"failover_confirm_seconds is {settings['confirm_seconds']}, but must be 0 or more. Nothing was changed."
+        )
     if not all(_is_complete(way, settings, uri, given, agent) for way in ways):
         raise InvalidInput(
             "failover_fence: redfish needs failover_redfish_uri, failover_fence: fence_agent needs "
@@ -93,8 +97,6 @@ def check_node(
 def _is_complete(
     fence: str, settings: Mapping[str, Any], uri: str, given: Collection[str], agent: FenceAgent | None
 ) -> bool:
-    if settings["confirm_seconds"] < 0:
-        return False
     if fence == REDFISH:
         return bool(uri)
     if fence == FENCE_AGENT:

@@ -224,6 +224,7 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
 
 def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     """Return what is seen now, and since when that counts."""
+    check_evidence.check_source(node, evidence)
     began = last_look.steady()
     found = check_evidence.confirm(context.management, node, evidence)
     # A slow BMC or command may take longer than a look is valid, and reports the state at its end. If it took longer

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 # The agent is a program of this machine's administrator, not an unknown source of XML.
 from xml.etree import ElementTree
@@ -34,7 +35,13 @@ def run(agent: FenceAgent, action: str, seconds: float) -> CommandResult:
 
 
 def look(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Collection[str]] = tuple) -> str:
-    """Return the power state of the machine, after all checks that it is the node's machine.
+    """Return the power state of the machine, after all checks of :func:`check_machine`."""
+    check_machine(agent, node, seconds, names)
+    return state(agent, seconds)
+
+
+def check_machine(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Collection[str]] = tuple) -> None:
+    """Check that the agent can prove that a machine is off, and that this machine is the node's.
 
     Args:
         names: Returns the names of the cluster's Nodes, which a device may give to its plugs.
@@ -42,7 +49,7 @@ def look(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Colle
     Raises:
         InvalidInput: The agent can't prove that a machine is off, or would ignore an option.
         Refused: It is another node's machine, or the device does not have it.
-        CommandFailed: The agent does not report its state, or does not list the plugs of its device.
+        CommandFailed: The agent does not list the plugs of its device.
     """
     abilities = _abilities(agent, seconds)
     rules.check_abilities(agent, abilities)
@@ -53,7 +60,6 @@ def look(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Colle
         plugs = rules.plugs_of(listed.output)
         if plugs is not None:
             rules.check_listed(agent, plugs, node, names())
-    return state(agent, seconds)
 
 
 def state(agent: FenceAgent, seconds: float) -> str:
@@ -69,17 +75,28 @@ def state(agent: FenceAgent, seconds: float) -> str:
     return found
 
 
+@contextmanager
+def confirms(node: str) -> Iterator[None]:
+    """Turn a failure of an agent into the refusal that it does not confirm that the node is off.
+
+    Raises:
+        Refused: The agent has failed.
+    """
+    try:
+        yield
+    except CommandFailed as error:
+        # pylint does not follow the import of its base class.
+        raise not_confirmed(node, error.message, **error.fields) from error  # pylint: disable=bad-exception-cause
+
+
 def check_off(agent: FenceAgent, node: str, seconds: float) -> None:
     """Check that the agent reports the machine off.
 
     Raises:
         Refused: It does not.
     """
-    try:
-        found = look(agent, node, seconds)
-    except CommandFailed as error:
-        # pylint does not follow the import of its base class.
-        raise not_confirmed(node, error.message, **error.fields) from error  # pylint: disable=bad-exception-cause
+    with confirms(node):
+        found = state(agent, seconds)
     if found != rules.OFF:
         raise not_confirmed(node, f"fence agent {agent.shown} reports that it is {found}")
 

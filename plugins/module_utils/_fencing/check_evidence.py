@@ -20,6 +20,19 @@ from . import host_rules as hosts
 _COMMAND_TIMEOUT = 60
 
 
+def check_source(node: Object, evidence: Mapping[str, Any]) -> None:
+    """Check what does not change with the state of the machine, and may take long.
+
+    Raises:
+        Refused: The fence agent can't prove that a machine is off, or the plug is not the node's.
+        InvalidInput: The fence agent is not installed.
+    """
+    if evidence["kind"] == evidence_rules.FENCE_AGENT:
+        name = str(node["metadata"]["name"])
+        with agent.confirms(name):
+            agent.check_machine(agent_rules.read(str(evidence["agent"])), name, _command_timeout(evidence))
+
+
 def confirm(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Check at the source of the evidence that the node is off. Return what this shows, to record it.
 
@@ -125,9 +138,11 @@ def _confirm_fence_agent(name: str, evidence: Mapping[str, Any]) -> dict[str, An
 
 
 def _confirm_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
-    argv = list(evidence.get("argv") or ()) or commands.split(str(evidence["command"]), "evidence.command")
-    seconds = _command_timeout(evidence)
-    ended = commands.run(argv, {"HOLDFAST_NODE": name}, seconds)
+    environment, seconds = {"HOLDFAST_NODE": name}, _command_timeout(evidence)
+    argv = list(evidence.get("argv") or ()) or commands.expand(
+        commands.split(str(evidence["command"]), "evidence.command"), environment
+    )
+    ended = commands.run(argv, environment, seconds)
     if ended.status is None:
         raise evidence_rules.not_confirmed(name, f"the verify command {argv[0]} did not end within {seconds} s")
     if not evidence_rules.off_by_command(ended.status, ended.output):

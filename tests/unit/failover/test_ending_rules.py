@@ -66,6 +66,9 @@ BY_REDFISH = replace(SENT, facts={"fence": "redfish", "uri": "https://a/1"})
         (replace(SENT, tainted=True), Failure(error="timed_out"), "failed", False, True, ""),
         (BY_COMMAND, Failure(error="timed_out"), "failed", False, False, ""),
         (replace(SENT, step="taint"), CAME_BACK, "failed", False, True, "still has the taint"),
+        # After an attestation, a task that failed may have set the taint before.
+        (replace(AT_WORK, doing=("taint",)), Failure(error="api"), "failed", False, False, ""),
+        (replace(AT_WORK, doing=("taint",)), Failure(error="refused"), "failed", True, False, ""),
         (replace(BY_COMMAND, sent=False), CAME_BACK, "stopped", True, False, ""),
         (
             BY_COMMAND,

@@ -86,7 +86,7 @@ def test_a_node_that_is_on_is_neither_fenced_nor_tainted(seen, known):
     step = step_of(seen, known)
     on = seen["status"]["conditions"][0]["status"] == "True"
     booted = known is not None and seen["status"]["nodeInfo"]["bootID"] != known["boot_id"]
-    down_again = booted and not on and known["result"] == "failed" and not seen["spec"]["taints"]
+    down_again = booted and not on and known["result"] in ("failed", "moved") and not seen["spec"]["taints"]
     if (on or booted) and not down_again:
         assert step in (STOP, "ready", "recover_first")
     else:
@@ -132,6 +132,8 @@ def test_a_node_that_is_proven_off_is_not_fenced_again(seen, known):
         (node(boot=OTHER), record("taint"), STOP),
         (node(boot=OTHER), record("taint", "failed"), FENCE),
         (node(boot=OTHER), record("uncordon", "failed"), FENCE),
+        # A person has brought it back with kubectl.
+        (node(boot=OTHER), record("move", "moved"), FENCE),
         (node(ready="True", boot=OTHER), record("taint", "failed"), STOP),
         (node(boot=OTHER), record("uncordon"), STOP),
         (node(boot=OTHER, tainted=True, evidence=BOOT), record("ready", "failed"), "recover_first"),
@@ -431,6 +433,13 @@ def test_the_id_of_a_failover_is_a_key_of_a_configmap():
         {"phases": {"claim": True}},
         {"phases": {"claim": "1"}},
         {"facts": []},
+        {"facts": {"left_out": [1]}},
+        {"facts": {"left_out": {"pods": "many"}}},
+        {"facts": {"evidence": "off"}},
+        {"facts": {"pods": "x"}},
+        {"facts": {"pods": [1]}},
+        {"facts": {"pods": [{"name": "web"}]}},
+        {"facts": {"attempts": [{"method": "redfish"}]}},
         {"started": "soon"},
         {"since": "soon"},
     ],
@@ -482,6 +491,22 @@ def test_entries_are_bounded_and_the_ones_that_go_on_stay():
     assert "op-1" not in kept
     assert audit_rules.last_of(kept, "n2")["operation"] == "op-59"
     assert audit_rules.last_of(kept, "nobody") is None
+
+
+def test_what_the_recovery_needs_of_many_nodes_fits():
+    """A rack or a zone may be down."""
+    pods = [{"uid": str(number), "name": "x" * 200} for number in range(100)]
+    data = {}
+    for number in range(200):
+        begun = {**record("move", "moved"), "id": f"op-{number}", "facts": {"pods": pods}}
+        found = audit_rules.entry_after(None, f"n{number}", begun, {}, "now", stated={"fence": "redfish", "uri": "u"})
+        data = audit_rules.bounded({**data, f"op-{number}": json.dumps(found)}, f"op-{number}")
+
+    assert sum(map(len, data.values())) <= audit_rules.KEEP_BYTES
+    assert len(data) == 200
+    oldest = audit_rules.last_of(data, "n0")
+    assert audit_rules.way_of(oldest) == {"fence": "redfish", "uri": "u"}
+    assert "pods" in audit_rules.last_of(data, "n199")
 
 
 def entry(*steps, **facts):

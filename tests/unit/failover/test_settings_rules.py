@@ -53,7 +53,7 @@ def check(name="a", *, uri="", given=(), node_name=None, direction="failover", a
         ({"fence": "redfish"}, "needs failover_redfish_uri"),
         ({"fence": "command", "given": ["fence_command"]}, "failover_verify_command"),
         ({**VOUCHED, "attestation_at": ""}, "failover_attestation_at"),
-        ({"confirm_seconds": -1}, "needs failover_redfish_uri"),
+        ({"confirm_seconds": -1}, "failover_confirm_seconds is -1, but must be 0 or more"),
         ({"fence": "redfish", "uri": "https://ada:hunter2@bmc/1"}, "failover_redfish_password instead"),
         ({"fence": "redfish", "uri": "http://bmc/1"}, "failover_redfish_insecure_http"),
         ({"fence": "fence_agent"}, "needs failover_fence_agent"),

@@ -58,7 +58,15 @@ def declare(monkeypatch):
         return happens
 
     def act(
-        kind, took=SLOW, later=0.0, *, paused=0.0, held_from=float("inf"), attempt=operation._try_to_add, lease=None
+        kind,
+        took=SLOW,
+        later=0.0,
+        *,
+        source=0.0,
+        paused=0.0,
+        held_from=float("inf"),
+        attempt=operation._try_to_add,
+        lease=None,
     ):
         def check(*_arguments, **_options):
             if clock[0] >= held_from:
@@ -74,6 +82,7 @@ def declare(monkeypatch):
         monkeypatch.setattr(operation, "_check_silence", lambda *_arguments: False)
         monkeypatch.setattr(operation.evidence_rules, "check", lambda *_arguments, **_options: None)
         monkeypatch.setattr(operation.evidence_rules, "record", passes(later))
+        monkeypatch.setattr(operation.check_evidence, "check_source", passes(source))
         monkeypatch.setattr(operation.check_evidence, "confirm", passes(took))
         params = {
             "name": "n",
@@ -100,6 +109,10 @@ def test_a_command_reports_the_state_at_its_end(declare):
     assert declare(operation.evidence_rules.COMMAND).changed
 
 
+def test_the_list_of_plugs_may_take_longer_than_the_check(declare):
+    assert declare(operation.evidence_rules.FENCE_AGENT, source=SLOW * 10).changed
+
+
 @pytest.mark.parametrize("took", [SLOW, BMC])
 def test_a_bmc_may_take_as_long_as_its_time_out(declare, took):
     assert declare(operation.evidence_rules.REDFISH, took).changed
@@ -114,6 +127,7 @@ def test_a_bmc_may_take_as_long_as_its_time_out(declare, took):
         (operation.evidence_rules.COMMAND, 0.0, SLOW),
         # It ended long ago, and this process was paused.
         (operation.evidence_rules.COMMAND, 3600.0, 0.0),
+        (operation.evidence_rules.FENCE_AGENT, 3600.0, 0.0),
     ],
 )
 def test_a_pause_at_any_time_makes_the_check_too_old(declare, kind, took, later):

@@ -96,25 +96,32 @@ def test_a_device_without_a_list(device):
     assert agent.look(device.agent(), "node-1", 10) == "on"
 
 
+def check_off(found):
+    """As the evidence is confirmed."""
+    with agent.confirms("node-1"):
+        agent.check_machine(found, "node-1", 10)
+    agent.check_off(found, "node-1", 10)
+
+
 def test_options_that_the_agent_can_not_use_prove_nothing(device):
     # As fence_ibm_vpc does without the file of its key: it ends with EC_BAD_ARGS, and prints nothing.
     device.program(before="[ $action = metadata ] || { echo 'no such file' >&2; exit 2; }")
     with pytest.raises(Refused, match="ended its action list with 2") as caught:
-        agent.check_off(device.agent(), "node-1", 10)
+        check_off(device.agent())
     assert caught.value.fields["why"] == "not_off"
     (device.folder / "metadata.xml").write_text(METADATA.replace('<action name="list"/>', ""))
     with pytest.raises(Refused, match=r'ended its action status with 2\. It did not print "Status: OFF"') as caught:
-        agent.check_off(device.agent(), "node-1", 10)
+        check_off(device.agent())
     assert caught.value.fields["output"] == "no such file"
 
 
 def test_a_plug_that_the_device_no_longer_lists_is_not_off(device):
     (device.folder / "state").write_text("off")
-    agent.check_off(device.agent(), "node-1", 10)
+    check_off(device.agent())
     for listed, words in (("2,node-2\n", "has no plug 1, only 2"), ("1 uuid off\n", "prints no plug")):
         (device.folder / "list").write_text(listed)
         with pytest.raises(Refused, match=words):
-            agent.check_off(device.agent(), "node-1", 10)
+            check_off(device.agent())
 
 
 def test_an_agent_that_hangs_is_killed_with_all_that_it_started(device):

@@ -41,6 +41,17 @@ def machine(uid):
     }
 
 
+def test_the_words_of_a_command_are_expanded_as_those_of_the_fence_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    program = tmp_path / "power"
+    program.write_text('#!/bin/sh\n[ "$1" = n ] && echo off\n')
+    program.chmod(0o755)
+
+    found = check_evidence.confirm(None, node("b"), {"kind": "Command", "command": "~/power $HOLDFAST_NODE"})
+
+    assert found == {"program": str(program), "output": "off"}
+
+
 @pytest.fixture
 def look(monkeypatch):
     """Looks at a host that is off and does not say which Node it is; its Machine names a Node."""
