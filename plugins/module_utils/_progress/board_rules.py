@@ -112,7 +112,7 @@ def seconds_left(board: Board, now: float) -> float | None:
     allowed = sum(budget.allowed or 0 for budget in board.budgets)
     lanes += [0.0] * (max(1, min(allowed, len(going) + len(ahead))) - len(lanes))
     heapify(lanes)
-    for _ in ahead:
+    for _row in ahead:
         heapreplace(lanes, lanes[0] + mean)
     return max(lanes)
 

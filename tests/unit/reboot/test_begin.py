@@ -73,7 +73,8 @@ def fleet():
     return cluster
 
 
-def fleet_begun(cluster, *, said=None, hosts=HOSTS, play="begin", **options):
+def fleet_begun(cluster, *, said=None, hosts=None, play="begin", **options):
+    hosts = hosts or HOSTS
     usual = {"run": "me", "operation": "kernel", "controller_node": "elsewhere", "node_name": "node-1"}
     given = settings(**{**usual, **options})
     params = {**PARAMS, "settings": given, "hosts": hosts, "inventory_host": next(iter(hosts)), "play": play}
