@@ -67,7 +67,7 @@ options:
   uncordon_on_failure:
     description:
       - Whether the module undoes its own cordon if the drain fails. By default the node stays cordoned. It also stays
-        cordoned if O(owner) had cordoned it before the drain.
+        cordoned if O(owner) had cordoned it before, for another O(reason).
     type: bool
     default: false
   lifecycle_conditions:

@@ -1052,7 +1052,7 @@ MUTANTS = [
         "earlier-cordon-of-the-owner-undone",
         3,
         "A drain that fails undoes the cordon that its owner had set before for another reason.",
-        Code("_drain", "params['uncordon_on_failure'] and not had_cordoned", "params['uncordon_on_failure']"),
+        Code("_drain", "cordon_rules.reason_of(before, owner) in (None, reason)", "True"),
         "tests/unit/drain/test_send.py::test_a_drain_that_fails_undoes_its_own_cordon_only",
     ),
     Mutant(

@@ -20,6 +20,13 @@ def owner_of(node: Object) -> str | None:
     return str(record["owner"]) if record.get("owner") else None
 
 
+def reason_of(node: Object, owner: str) -> str | None:
+    """The reason of the owner's cordon; ``None`` if the owner has not cordoned the node."""
+    record = node_rules.record(node, CORDON) or {}
+    cordoned = node_rules.unschedulable(node) and record.get("owner") == owner
+    return str(record.get("reason") or "") if cordoned else None
+
+
 def why_it_stays(node: Object, owner: str) -> str:
     """Why ``uncordoned`` leaves this node cordoned."""
     record = node_rules.record(node, CORDON)

@@ -101,7 +101,11 @@ def _drain(context: Context, params: Params, shown: _Shown) -> Result:
     owner = params.get("owner") or cordon_rules.OWNER
     run = params.get("run") or ""
     # No other run works on a node whose claim this run has, so no other run undoes its cordon during the drain.
-    before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", share=bool(run), run=run)
+    reason = params.get("reason") or "drain"
+    # The owner may have cordoned the node before, for a reason of its own.
+    earlier = cordon_rules.reason_of(node, owner)
+    kept = params.get("reason") or (earlier if earlier is not None else reason)
+    before, after = cordon.take(cluster, name, owner, kept, share=bool(run), run=run)
     if phase is None:
         shown.change(DRAINS)
     work = _DrainRun(context, params, deadline, first, volumes=volumes, deletable=deletable)
@@ -109,9 +113,8 @@ def _drain(context: Context, params: Params, shown: _Shown) -> Result:
         with runs.heartbeat(cluster, run):
             outcome = work.rehearse(budgets) if context.check_mode else work.run()
     except HoldfastError as error:
-        # A cordon that the owner had before this drain has another reason.
-        had_cordoned = node_rules.unschedulable(before) and cordon_rules.owner_of(before) == owner
-        if params["uncordon_on_failure"] and not had_cordoned:
+        # The cordon of a drain that was killed has the same reason.
+        if params["uncordon_on_failure"] and cordon_rules.reason_of(before, owner) in (None, reason):
             after = cordon.give_back(cluster, name, owner, run=run)[1]
         error.fields.update(
             changed=before is not after or bool(error.fields.get("evicted")),

@@ -69,7 +69,7 @@ def close(
         data = dict((config_map or {}).get("data") or {})
         if operation not in data:
             raise NotFound(
-                f"The ConfigMap {NAMESPACE}/{AUDIT} has no failover {operation}: it keeps only the last {KEEP}, or the "
+                f"The ConfigMap {NAMESPACE}/{AUDIT} has no failover {operation}: it keeps the last {KEEP}, or the "
                 "entry was removed.",
                 operation=operation,
             )

@@ -118,7 +118,9 @@ def bounded(data: Mapping[str, str], newest: str) -> dict[str, str]:
     The recovery needs the entries of the others. Before one of them is dropped, what moved is left out of them.
     """
     known = {operation: read_entry(text) for operation, text in data.items()}
-    stays = {operation: operation == newest or _may_be_unfinished(entry) for operation, entry in known.items()}
+    stays = {
+        operation: operation == newest or (_is_valid(entry) and unfinished(entry)) for operation, entry in known.items()
+    }
 
     def place(operation: str) -> tuple[bool, bool, str]:
         return (operation == newest, stays[operation], str(known[operation].get("started") or ""))
@@ -144,10 +146,6 @@ def _fit(kept: dict[str, str], operation: str, instead: str) -> None:
         kept[operation] = min(kept[operation], instead, key=len)
     else:
         del kept[operation]
-
-
-def _may_be_unfinished(entry: Mapping[str, Any]) -> bool:
-    return bool(entry) and entry.get("result") not in (RECOVERED, STOPPED)
 
 
 def _short(entry: Mapping[str, Any]) -> str:

@@ -115,11 +115,14 @@ def take_over(
     """
     cluster, name, run = context.cluster, params["name"], params["run"]
     stated: Mapping[str, Any] = {}
+    over = ""
 
     def attempt() -> tuple[Object, dict[str, Any]]:
-        nonlocal stated
+        nonlocal stated, over
         node = _claimed_node(context, name, run)
-        record = rules.record_of(node)
+        known = rules.record_of(node)
+        record = rules.open_record(node) if step == rules.FENCE else known
+        over = known["id"] if known and record is None else ""
         if record is None and entry is not None:
             wanted = rules.restored(entry, audit_rules.facts_of(entry), run=run, now=cluster.now())
         elif record is None:
@@ -141,6 +144,10 @@ def take_over(
         return _write(context, node, wanted), wanted
 
     node, record = retry_conflicts(attempt)
+    if over:
+        with suppress(NotFound):
+            detail = "a person brought it back, and it is down again"
+            audit.close(cluster, over, run=run, result=rules.RECOVERED, detail=detail, facts={})
     audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]}, stated)
     return node, record
 

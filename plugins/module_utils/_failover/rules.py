@@ -9,7 +9,7 @@ that another run can resume a run that is killed at any point.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -113,6 +113,19 @@ def record_of(node: Object) -> dict[str, Any] | None:
     return found
 
 
+def open_record(node: Object) -> dict[str, Any] | None:
+    """Return the record on a Node for a failover; ``None`` also if the failover that it is of is over.
+
+    A person may bring the node back after it was failed over, and remove taint and cordon by hand. If it is down again,
+    a new failover begins.
+
+    Raises:
+        Refused: The record is invalid.
+    """
+    record = record_of(node)
+    return None if record and record["result"] == MOVED and _is_down_again(node, record) else record
+
+
 def _broken(record: Mapping[str, Any]) -> str:
     if not record:
         return "it is not a JSON object, or it is empty"
@@ -143,12 +156,18 @@ def broken_facts(facts: Mapping[str, Any]) -> list[str]:
         name
         for name, keys in _LISTS.items()
         if not isinstance(facts.get(name) or [], list)
-        or not all(isinstance(item, dict) and keys <= item.keys() for item in facts.get(name) or [])
+        or not all(isinstance(item, dict) and _has_texts(item, keys) for item in facts.get(name) or [])
     ]
     counts = facts.get("left_out") or {}
     counted = isinstance(counts, dict) and all(type(count) is int for count in counts.values())
     evidence = isinstance(facts.get("evidence") or {}, dict)
-    return [*lists, *(() if counted else ("left_out",)), *(() if evidence else ("evidence",))]
+    way = [name for name in WAY if not isinstance(facts.get(name) or "", str)]
+    key = [] if not facts.get("key") or _has_texts(facts, ("host", "namespace")) else ["key without host"]
+    return [*lists, *(() if counted else ("left_out",)), *(() if evidence else ("evidence",)), *way, *key]
+
+
+def _has_texts(found: Mapping[str, Any], names: Iterable[str]) -> bool:
+    return all(isinstance(found.get(name), str) for name in names)
 
 
 def operation_of(name: str, now: datetime) -> str:
@@ -241,13 +260,15 @@ def stays(node: Object, record: Mapping[str, Any]) -> bool:
 
 
 def down_again(node: Object, record: Mapping[str, Any]) -> bool:
-    """Return whether the node has booted since a failover or recovery ended, and now gives no sign of life.
+    """Return whether the node has booted since a failed failover or recovery, and now gives no sign of life.
 
-    After a failover that succeeded, a person has brought the node back without the recovery. Under the taint, nothing
-    more has to move: no pod has started there since.
+    Under the taint, nothing more has to move: no pod has started there since.
     """
-    ended = record["result"] in (FAILED, MOVED)
-    return ended and came_back(node, record) and not node_rules.ready(node) and taint_of(node) is None
+    return record["result"] == FAILED and _is_down_again(node, record)
+
+
+def _is_down_again(node: Object, record: Mapping[str, Any]) -> bool:
+    return came_back(node, record) and not node_rules.ready(node) and taint_of(node) is None
 
 
 def proven(node: Object) -> bool:

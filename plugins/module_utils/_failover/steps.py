@@ -70,7 +70,7 @@ class _FailoverStep:
         if found is None and (done := self._deleted_before()):
             return done
         node = found or read_node(self._cluster, self._name)
-        record = rules.record_of(node)
+        record = rules.open_record(node)
         step = rules.next_step(node, record)
         if step == DONE:
             self._note_result(record)
@@ -82,7 +82,7 @@ class _FailoverStep:
             # confirmed at once.
             confirmed = self._confirm(node)
             if confirmed is not node:
-                node, record = confirmed, rules.record_of(confirmed)
+                node, record = confirmed, rules.open_record(confirmed)
                 step = rules.next_step(node, record)
                 if step == FENCE:
                     self._check(node, record)
@@ -94,7 +94,7 @@ class _FailoverStep:
             raise
         try:
             node = read_node(self._cluster, self._name)
-            record = rules.record_of(node)
+            record = rules.open_record(node)
             # Another run may have worked on the node during the wait for the claim.
             step = rules.next_step(node, record)
             if step == FENCE:

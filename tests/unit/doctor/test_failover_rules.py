@@ -156,6 +156,17 @@ def test_a_node_that_is_back_is_recovered_and_not_failed_over_again(result):
     assert "kubernetes.failover" not in text
 
 
+@pytest.mark.parametrize("result", ["moved", "failed"])
+def test_a_node_that_was_back_and_is_down_again_is_failed_over_again(result):
+    down = node(ready=False, run=DEAD, phase="move", result=result)
+    down["status"]["nodeInfo"] = {"bootID": "another"}
+
+    found = only(snapshot(down), "failover")
+    assert found.todo == (
+        "Node n came back, and is down again. Start the playbook holdfast.kubernetes.failover for it."
+    )
+
+
 def test_nothing_is_advised_while_a_live_run_works_on_the_node():
     claim = {"run": LIVE, "operation": "op", "purpose": "failover", "since": SINCE}
     worked_on = node(ready=True, tainted=True, evidence=True)

@@ -11,7 +11,9 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from unit.reboot.memory_cluster import AT, QuietCluster
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, InvalidInput, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.drain import _DrainRun, _refusal, drain
@@ -78,12 +80,12 @@ def test_a_pod_is_evicted_again_after_the_api_server_did_not_know_the_client_for
     assert state.next_evictions(time.monotonic() + 60) == [pod]
 
 
-@pytest.mark.parametrize("cordoned", [True, False])
-def test_a_drain_that_fails_undoes_its_own_cordon_only(cordoned):
-    """The same owner may have cordoned the node for another reason."""
+@pytest.mark.parametrize(("reason", "stays"), [("bad disk", True), ("", True), ("drain", False), (None, False)])
+def test_a_drain_that_fails_undoes_its_own_cordon_only(reason, stays):
+    """The same owner may have cordoned the node for another reason. A drain that was killed had the same one."""
     cluster = QuietCluster()
-    cordon = {"owner": "holdfast", "reason": "bad disk", "since": AT, "unschedulable_before": False}
-    cluster.node(**({"unschedulable": True, "cordon": cordon} if cordoned else {}))
+    cordon = {"owner": "holdfast", "reason": reason, "since": AT, "unschedulable_before": False}
+    cluster.node(**({} if reason is None else {"unschedulable": True, "cordon": cordon}))
     owner = {"kind": "StatefulSet", "name": "db", "controller": True}
     metadata = {"name": "db-0", "namespace": "shop", "uid": "u2", "ownerReferences": [owner]}
     pod = {"metadata": metadata, "spec": {"nodeName": "node-1"}, "status": {"phase": "Running"}}
@@ -94,8 +96,10 @@ def test_a_drain_that_fails_undoes_its_own_cordon_only(cordoned):
 
     with pytest.raises(TimedOut) as caught:
         drain(context, options)
-    assert caught.value.fields["unschedulable"] is cordoned
-    assert bool(cluster.find("/api/v1/nodes/node-1")["spec"].get("unschedulable")) is cordoned
+    assert caught.value.fields["unschedulable"] is stays
+    node = cluster.find("/api/v1/nodes/node-1")
+    assert bool(node["spec"].get("unschedulable")) is stays
+    assert node_rules.record(node, CORDON) == (cordon if stays else None)
 
 
 def test_before_it_fails_a_drain_looks_at_the_pods_once_more():

@@ -86,7 +86,7 @@ def test_a_node_that_is_on_is_neither_fenced_nor_tainted(seen, known):
     step = step_of(seen, known)
     on = seen["status"]["conditions"][0]["status"] == "True"
     booted = known is not None and seen["status"]["nodeInfo"]["bootID"] != known["boot_id"]
-    down_again = booted and not on and known["result"] in ("failed", "moved") and not seen["spec"]["taints"]
+    down_again = booted and not on and known["result"] == "failed" and not seen["spec"]["taints"]
     if (on or booted) and not down_again:
         assert step in (STOP, "ready", "recover_first")
     else:
@@ -132,8 +132,6 @@ def test_a_node_that_is_proven_off_is_not_fenced_again(seen, known):
         (node(boot=OTHER), record("taint"), STOP),
         (node(boot=OTHER), record("taint", "failed"), FENCE),
         (node(boot=OTHER), record("uncordon", "failed"), FENCE),
-        # A person has brought it back with kubectl.
-        (node(boot=OTHER), record("move", "moved"), FENCE),
         (node(ready="True", boot=OTHER), record("taint", "failed"), STOP),
         (node(boot=OTHER), record("uncordon"), STOP),
         (node(boot=OTHER, tainted=True, evidence=BOOT), record("ready", "failed"), "recover_first"),
@@ -439,7 +437,10 @@ def test_the_id_of_a_failover_is_a_key_of_a_configmap():
         {"facts": {"pods": "x"}},
         {"facts": {"pods": [1]}},
         {"facts": {"pods": [{"name": "web"}]}},
+        {"facts": {"pods": [{"uid": []}]}},
         {"facts": {"attempts": [{"method": "redfish"}]}},
+        {"facts": {"key": "ours"}},
+        {"facts": {"uri": ["https://bmc"]}},
         {"started": "soon"},
         {"since": "soon"},
     ],
@@ -478,12 +479,18 @@ def test_a_record_stays_while_it_is_needed(phase, result, cordoned_by, stays):
 # -- the audit --------------------------------------------------------------------------------------------------------
 
 
+def entry_of(node, begun, **more):
+    """An entry of a machine that was asked to switch off."""
+    fenced = audit_rules.entry_after(None, node, {**begun, "phase": "fence", "result": ""}, {}, "now", **more)
+    return json.dumps(audit_rules.entry_after(fenced, node, begun, {}, "now"))
+
+
 def test_entries_are_bounded_and_the_ones_that_go_on_stay():
     data = {}
     for number in range(audit_rules.KEEP + 10):
         begun = {**record(result="moved" if number == 0 else "recovered"), "id": f"op-{number}"}
         begun["started"] = later(number).isoformat()
-        data[f"op-{number}"] = json.dumps(audit_rules.entry_after(None, f"n{number % 3}", begun, {}, "now"))
+        data[f"op-{number}"] = entry_of(f"n{number % 3}", begun)
     kept = audit_rules.bounded(data, "op-59")
     assert len(kept) == audit_rules.KEEP
     assert "op-0" in kept, "it is not over yet"
@@ -499,14 +506,26 @@ def test_what_the_recovery_needs_of_many_nodes_fits():
     data = {}
     for number in range(200):
         begun = {**record("move", "moved"), "id": f"op-{number}", "facts": {"pods": pods}}
-        found = audit_rules.entry_after(None, f"n{number}", begun, {}, "now", stated={"fence": "redfish", "uri": "u"})
-        data = audit_rules.bounded({**data, f"op-{number}": json.dumps(found)}, f"op-{number}")
+        found = entry_of(f"n{number}", begun, stated={"fence": "redfish", "uri": "u"})
+        data = audit_rules.bounded({**data, f"op-{number}": found}, f"op-{number}")
 
     assert sum(map(len, data.values())) <= audit_rules.KEEP_BYTES
     assert len(data) == 200
     oldest = audit_rules.last_of(data, "n0")
     assert audit_rules.way_of(oldest) == {"fence": "redfish", "uri": "u"}
     assert "pods" in audit_rules.last_of(data, "n199")
+
+
+def test_failovers_that_sent_nothing_do_not_stay():
+    """A rulebook may try again and again while a BMC does not answer."""
+    data = {"lost": entry_of("n0", {**record("move", "moved"), "id": "lost"})}
+    for number in range(audit_rules.KEEP * 2):
+        begun = {**record(result="failed"), "id": f"op-{number}", "started": later(number).isoformat()}
+        data[f"op-{number}"] = json.dumps(audit_rules.entry_after(None, "n1", begun, {}, "now"))
+        data = audit_rules.bounded(data, f"op-{number}")
+
+    assert len(data) <= audit_rules.KEEP + 1
+    assert "lost" in data
 
 
 def entry(*steps, **facts):

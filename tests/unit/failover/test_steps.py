@@ -16,7 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import steps
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit, steps
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import FENCE, STOP
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.turn import _STEP
 
@@ -79,6 +79,24 @@ def test_the_lease_of_the_run_that_it_resumes_is_deleted(purpose, ended):
     lease["spec"]["renewTime"] = "2026-11-20T09:00:00.000000Z"
     assert step(cluster)["taken_from"] == "dead"
     assert ("dead" in [run.id for run in runs.all_runs(cluster)]) is not ended
+
+
+def test_a_node_that_a_person_brought_back_is_failed_over_anew_when_it_is_down_again():
+    """Its first failover is over: it keeps its entry, and what was sent then says nothing about now."""
+    old = {**RECORD, "phase": "move", "result": "moved", "boot_id": "an-earlier-boot", "facts": {"fence": "redfish"}}
+    cluster = silent_node(old, since=60)
+    audit.note(cluster, "node-1", old, {})
+
+    found = step(cluster)
+
+    new = json.loads(cluster.find(paths.node("node-1"))["metadata"]["annotations"]["holdfast.dev/failover"])
+    assert (found["step"], found["resumed"]) == (FENCE, False)
+    assert (new["phase"], new["result"], new["holder"], new["boot_id"]) == ("claim", "", "me", "boot-1")
+    assert new["id"] != old["id"]
+    entries = {entry["operation"]: entry for entry in map(json.loads, audit.read(cluster).values())}
+    assert entries[old["id"]]["result"] == "recovered"
+    assert entries[old["id"]]["reason"] == old["reason"]
+    assert entries[new["id"]]["boot_id"] == "boot-1"
 
 
 @pytest.mark.parametrize("record", RECORDS)
