@@ -1039,7 +1039,7 @@ MUTANTS = [
         7,
         "After a failed task that had set the taint, the node is schedulable, and its recovery has not begun.",
         Code("after_failure", "TAINT in progress.doing and failure.error not in NOTHING_WRITTEN", "False"),
-        "tests/unit/failover/test_ending_rules.py",
+        "tests/unit/failover/test_ending_rules.py::test_what_a_failure_leaves",
     ),
     Mutant(
         "unfinished-failovers-forgotten",

@@ -159,7 +159,7 @@ def broken_facts(facts: Mapping[str, Any]) -> list[str]:
         or not all(isinstance(item, dict) and _has_texts(item, keys) for item in facts.get(name) or [])
     ]
     counts = facts.get("left_out") or {}
-    counted = isinstance(counts, dict) and all(type(count) is int for count in counts.values())
+    counted = isinstance(counts, dict) and all(isinstance(count, int) for count in counts.values())
     evidence = isinstance(facts.get("evidence") or {}, dict)
     way = [name for name in WAY if not isinstance(facts.get(name) or "", str)]
     key = [] if not facts.get("key") or _has_texts(facts, ("host", "namespace")) else ["key without host"]
