@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 
 import pytest
 from integration.support.metal3 import BASE, Fenced, bound, machines
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.reboot_watch import Outcome
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     bare_metal_host_info,
     deletion_hook,
@@ -176,7 +178,15 @@ class TestHeldAfterTheRequest:
         assert fenced.run(key=None, wait_timeout=MEANWHILE)["error"] == "held"
         assert fenced.keys == {}
 
-    def test_it_stays_if_the_hold_is_overridden_or_comes_too_late(self, fenced):
+    def test_it_stays_if_the_hold_is_overridden_or_comes_too_late(self, fenced, monkeypatch):
+        seen_off, saw_host = threading.Event(), Outcome.saw_host
+
+        def note(outcome, host):
+            saw_host(outcome, host)
+            if host["status"].get("poweredOn") is False:
+                seen_off.set()
+
+        monkeypatch.setattr(Outcome, "saw_host", note)
         pending = self.start(fenced, override_holds=True)
         self.confirm(fenced)
         assert pending.result()["error"] == "timed_out"
@@ -184,6 +194,7 @@ class TestHeldAfterTheRequest:
 
         pending = self.start(fenced)
         fenced.host.tell(poweredOn=False)
+        assert seen_off.wait(PATIENCE)
         self.confirm(fenced)
         fenced.host.annotate({BASE: None})
         fenced.host.tell(poweredOn=True)
