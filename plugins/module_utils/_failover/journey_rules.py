@@ -440,6 +440,17 @@ def _of_a_deleted_node(facts: Facts) -> Step | None:
         return None
     if facts.recorded:
         return Step(ENDED)
+    # Nothing waits for the machine, so nothing else finds that the key still keeps it off.
+    result, keys = facts.result, facts.result.get("keys", ())
+    if stays := next((item["annotation"] for item in keys if item["key"] == facts.known.get("key")), ""):
+        place = f"{result['namespace']}/{result['host']}"
+        return Step(
+            REFUSE,
+            f"Node {facts.progress.node} was deleted after its failover, and the annotation {stays} of BareMetalHost "
+            f"{place} still keeps its machine off. The warning of the task before says why the annotation stays. If nobody "
+            "else needs the machine off, remove it and run this again: kubectl annotate baremetalhost -n "
+            f"{result['namespace']} {result['host']} {stays}-",
+        )
     detail = "its Node was deleted, so only its host was released"
     return Step(RECORD, record=Record(result=RECOVERED, detail=detail, deleted=True))
 

@@ -12,14 +12,14 @@ from typing import Any
 from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, Held, HoldfastError, InvalidInput, NotFound, TimedOut, Unreachable
-from .._api.names import MANAGED_BY, REASON
-from .._api.node_rules import annotations_of, confirms, inhibited_by, labels_of
+from .._api.names import MANAGED_BY, REASON, SHUTDOWN_INHIBITED
+from .._api.node_rules import annotations_of, condition, confirms, inhibited_by, labels_of
 from .._api.objects import Object, only_as_seen
 from .._api.option_rules import as_texts
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
-from .._shared.bounds import cut, some
+from .._shared.bounds import cut, plain, some
 from .._shared.hold_rules import FIELD_SELECTOR, entry_of
 from .rules import age, check_names, describe, holds, sentence
 
@@ -280,12 +280,20 @@ def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Dead
     shown = some(inhibited_by(node)) if node else ""
     raise TimedOut(
         f"Node {params['node']} did not confirm the hold of {mine} within {params['wait_timeout']} s: its condition "
-        f"ShutdownInhibited names {shown or 'no holder'}. Check that the node agent runs there (systemctl status "
-        "holdfast-agent), or use wait: false to rely on the Lease alone.",
+        f"ShutdownInhibited names {shown or 'no holder'}{_why_not(node)}. Check that the node agent runs there "
+        "(systemctl status holdfast-agent), or use wait: false to rely on the Lease alone.",
         node=params["node"],
         inhibited=False,
         waited=round(deadline.elapsed, 3),
     )
+
+
+def _why_not(node: Object | None) -> str:
+    """What the agent says, if it does not refuse a shutdown for any hold."""
+    found = condition(node, SHUTDOWN_INHIBITED) if node else None
+    if found is None or found.get("status") == "True":
+        return ""
+    return f" ({cut(str(found.get('reason')))}: {cut(plain(str(found.get('message'))))})"
 
 
 def _undo(cluster: Cluster, params: Params, taken: Object) -> tuple[bool, str]:

@@ -38,6 +38,7 @@ PDU = {"agent": "fence_pdu", "plug": "7"}
 BY_AGENT = {"fence": "fence_agent", **PDU}
 KEY_NEVER_WRITTEN = {"host": None, "namespace": None, "key": None, "mode": None}
 KEPT_OFF = {"fence": "metal3", "host": "unit-7", "namespace": "metal", "key": "k"}
+STAYS = {**KEPT_OFF, "keys": [{"key": "", "annotation": "reboot.metal3.io"}, {"key": "k", "annotation": "of.key/k"}]}
 
 
 def forward(done, step="fence", *, settings=None, facts=None, **more):
@@ -172,6 +173,14 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         (back("claim", {"fence": "command"}, exists=False), "refuse", "set failover_power_on_command"),
         (back("claim", KEPT_OFF, check_mode=True), "planned", "the next step would be: power_on"),
         (back("power_on", exists=False), "record", ""),
+        (back("power_on", KEPT_OFF, exists=False, result={**STAYS, "keys": STAYS["keys"][:1]}), "record", ""),
+        (
+            back("power_on", KEPT_OFF, exists=False, result=STAYS),
+            "refuse",
+            "the annotation of.key/k of BareMetalHost metal/unit-7 still keeps its machine off",
+        ),
+        # A machine that stays off is found by the wait for its Node.
+        (back("power_on", KEPT_OFF, result=STAYS), "record", ""),
         (back("ready", boot_id_before="b1", result={"boot_id": "b1"}), "refuse", "so it was never off"),
         (back("ready", boot_id_before="b1", result={"boot_id": ""}), "refuse", "so it was never off"),
         (back("ready", boot_id_before="b1", result={"boot_id": "b2"}), "record", ""),

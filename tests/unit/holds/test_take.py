@@ -62,6 +62,23 @@ def test_it_is_removed(monkeypatch, cluster):
     assert error.message.endswith("The new Lease was removed.")
 
 
+def test_the_error_says_what_the_agent_says(monkeypatch, cluster):
+    condition = {
+        "type": "ShutdownInhibited",
+        "status": "False",
+        "reason": "ObserveOnly",
+        "message": "held by shop/alice, but the agent only observes: nothing is inhibited",
+    }
+    cluster.objects[paths.node("node-1")]["status"]["conditions"].append(condition)
+
+    error = take(monkeypatch, cluster, lambda: None)
+
+    assert (
+        "its condition ShutdownInhibited names no holder (ObserveOnly: held by shop/alice, but the agent only observes: "
+        "nothing is inhibited). Check that the node agent runs there" in error.message
+    )
+
+
 def test_it_is_removed_after_any_error_of_the_wait(monkeypatch, cluster):
     def refused():
         raise ApiFailure("The API server refused GET /api/v1/nodes (403): nodes is forbidden", status=403)
