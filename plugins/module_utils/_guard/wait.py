@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._api import node_rules, paths
+from .._api import paths
 from .._api.errors import TimedOut
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed
 from .._budget import runs
+from .._budget.ledger_rules import member_of_row
 from .._capi import find as capi
 from .._capi import rules as hooks
 from .._capi.find import KINDS, MACHINE
@@ -67,8 +68,9 @@ class _Replacement:
         """Return the names of the other Machines whose Nodes are Ready, and how many are wanted."""
         pool = list(capi.machines(self._management, self._params["namespace"], label_selector=label))
         others = [item for item in pool if rules.counts(item)]
-        nodes = [(item, self._context.cluster.find(paths.node(str(hooks.node_of(item))))) for item in others]
-        ready = sorted(item["metadata"]["name"] for item, node in nodes if node and node_rules.ready(node))
+        rows = self._context.cluster.rows(paths.NODES) if others else ()
+        nodes = {node.name for node in map(member_of_row, rows) if node.ready}
+        ready = sorted(item["metadata"]["name"] for item in others if hooks.node_of(item) in nodes)
         return ready, rules.wanted(self._maker(machine), pool)
 
     def _maker(self, machine: Object) -> Object | None:
