@@ -863,6 +863,13 @@ MUTANTS = [
     ),
     # -- 7: evidence and the taint
     Mutant(
+        "failover-that-is-over-continues",
+        7,
+        "What an earlier failover sent counts for a node that a person has brought back since.",
+        Code("open_record", "None if record and is_over(node, record) else record", "record"),
+        "tests/unit/failover/test_steps.py::test_the_next_failover_of_a_node_that_a_person_brought_back_is_a_new_one",
+    ),
+    Mutant(
         "renewal-that-no-watch-showed",
         7,
         "A kubelet that renewed its Lease while the watch was away does not refute the evidence.",

@@ -70,7 +70,7 @@ def _resume(node: Object, record: Mapping[str, Any]) -> str:
     name = node_rules.name(node)
     if record["phase"] in failover_rules.GOING_BACK:
         return f"The recovery of node {name} was interrupted; its machine may be on. To resume it: {_recover(name)}."
-    if failover_rules.down_again(node, record) or failover_rules.open_record(node) is None:
+    if failover_rules.down_again(node, record) or failover_rules.is_over(node, record):
         return f"Node {name} came back, and is down again. Start the playbook holdfast.kubernetes.failover for it."
     if came_back(node, record):
         return _return_to_service(name)

@@ -37,8 +37,9 @@ from .rules import (
     Options,
     Plan,
     Pod,
+    blockers,
+    by_namespace,
     check_drain,
-    node_verdict,
     plan,
     read_budget,
     read_pod,
@@ -169,11 +170,10 @@ def _refuse(
         )
     if disable_eviction:
         return
-    blockers = node_verdict(first, budgets)[1]
     spared = {pod.full_name for pod in first.evict if pod.uid in deletable}
     never = [
         blocker
-        for blocker in blockers
+        for blocker in blockers(first, by_namespace(budgets))
         if blocker["verdict"] == NEVER and f"{blocker['namespace']}/{blocker['name']}" not in spared
     ]
     if never and len(never) == len(first.evict) and not first.wait:
@@ -271,7 +271,7 @@ class _DrainRun:
             budgets = []
         self.state.all_budgets(budgets)
         self.state.saw_all(self._first.evict + self._first.wait + [skipped[0] for skipped in self._first.skipped], 0.0)
-        blockers = node_verdict(self._first, budgets)[1]
+        blocked = blockers(self._first, by_namespace(budgets))
         for pod in self._first.evict:
             self._send(pod)(self.state)
         never = self.state.never()
@@ -279,9 +279,9 @@ class _DrainRun:
         going = [pod for pod in self._first.evict if (pod.namespace, pod.name) not in stay]
         outcome = {**self._outcome(), "evicted": [pod.ref(uid=pod.uid, seconds=0.0) for pod in going]}
         if never:
-            later = [item for item in blockers if (item["namespace"], item["name"]) not in stay]
+            later = [item for item in blocked if (item["namespace"], item["name"]) not in stay]
             raise Refused(_never_message(self._name, never, cordoned=False), **outcome, blocked=never + later)
-        return {**outcome, "blocked": blockers}
+        return {**outcome, "blocked": blocked}
 
     # -- following ----------------------------------------------------------------------------------------------------
 

@@ -291,19 +291,25 @@ def _verdict_of(budget: Budget, pod: Pod) -> Verdict:
     )
 
 
-def node_verdict(plan_: Plan, budgets: Iterable[Budget]) -> tuple[str, list[dict[str, Any]]]:
-    """Whether the node can be drained ``now``, ``later`` or ``never``, and the pods that prevent it."""
-    known: dict[str, list[Budget]] = {}
+def by_namespace(budgets: Iterable[Budget]) -> dict[str, list[Budget]]:
+    found: dict[str, list[Budget]] = defaultdict(list)
     for budget in budgets:
-        known.setdefault(budget.namespace, []).append(budget)
-    blockers = [pod.ref(reason=why, pdb=None, verdict=NEVER) for pod, why in plan_.refused]
+        found[budget.namespace].append(budget)
+    return found
+
+
+def blockers(plan_: Plan, budgets: Mapping[str, Iterable[Budget]]) -> list[dict[str, Any]]:
+    """The pods that can't be evicted now, each with its verdict: ``later`` or ``never``.
+
+    Args:
+        budgets: The PodDisruptionBudgets, by namespace.
+    """
+    found = [pod.ref(reason=why, pdb=None, verdict=NEVER) for pod, why in plan_.refused]
     for pod in plan_.evict:
-        found = verdict(pod, known.get(pod.namespace, ()))
-        if found.verdict != NOW:
-            blockers.append(pod.ref(reason=found.reason, pdb=found.budget, verdict=found.verdict))
-    verdicts = {blocker["verdict"] for blocker in blockers}
-    worst = NEVER if NEVER in verdicts else LATER if LATER in verdicts else NOW
-    return worst, blockers
+        allowed = verdict(pod, budgets.get(pod.namespace, ()))
+        if allowed.verdict != NOW:
+            found.append(pod.ref(reason=allowed.reason, pdb=allowed.budget, verdict=allowed.verdict))
+    return found
 
 
 class Drains:
@@ -316,17 +322,14 @@ class Drains:
     """
 
     def __init__(self, budgets: Iterable[Budget], options: Options, named: int | None = None) -> None:
-        self._options, self._named = options, named
-        self._budgets: dict[str, list[Budget]] = defaultdict(list)
-        for budget in budgets:
-            self._budgets[budget.namespace].append(budget)
+        self._options, self._named, self._budgets = options, named, by_namespace(budgets)
         self._blockers: dict[str, list[list[dict[str, Any]]]] = defaultdict(lambda: [[], [], []])
 
     def add(self, item: Object) -> None:
         """Look at a Pod object of the API that is bound to a node."""
         pod = read_pod(item)
         mine = plan([pod], self._options)
-        for blocker in node_verdict(mine, self._budgets.get(pod.namespace, ()))[1]:
+        for blocker in blockers(mine, self._budgets):
             # Name pods that the user has to allow first, as a drain does.
             kind = 0 if mine.refused else 1 if blocker["verdict"] == NEVER else 2
             found = self._blockers[item["spec"]["nodeName"]][kind]

@@ -114,16 +114,13 @@ def record_of(node: Object) -> dict[str, Any] | None:
 
 
 def open_record(node: Object) -> dict[str, Any] | None:
-    """Return the record on a Node for a failover; ``None`` also if the failover that it is of is over.
-
-    A person may bring the node back after it was failed over, and remove taint and cordon by hand. If it is down again,
-    a new failover begins.
+    """Return the record on a Node for a failover; ``None`` also if that failover is over.
 
     Raises:
         Refused: The record is invalid.
     """
     record = record_of(node)
-    return None if record and record["result"] == MOVED and _is_down_again(node, record) else record
+    return None if record and is_over(node, record) else record
 
 
 def _broken(record: Mapping[str, Any]) -> str:
@@ -265,6 +262,14 @@ def down_again(node: Object, record: Mapping[str, Any]) -> bool:
     Under the taint, nothing more has to move: no pod has started there since.
     """
     return record["result"] == FAILED and _is_down_again(node, record)
+
+
+def is_over(node: Object, record: Mapping[str, Any]) -> bool:
+    """Return whether a person brought the node back after its failover, and it now gives no sign of life.
+
+    The person may remove taint and cordon by hand. The next failover is a new one.
+    """
+    return record["result"] == MOVED and _is_down_again(node, record)
 
 
 def _is_down_again(node: Object, record: Mapping[str, Any]) -> bool:

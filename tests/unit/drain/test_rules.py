@@ -22,9 +22,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules i
     Options,
     Pod,
     Verdict,
+    blockers,
+    by_namespace,
     check_drain,
     forbidden,
-    node_verdict,
     plan,
     read_budget,
     read_pod,
@@ -382,40 +383,39 @@ class TestVerdict:
         assert (found.verdict, found.budget) == (expected, "web")
 
 
-class TestNodeVerdict:
+class TestBlockers:
     def test_nothing_on_it(self):
-        assert node_verdict(plan([], Options()), []) == (NOW, [])
+        assert blockers(plan([], Options()), {}) == []
 
     def test_no_budget_in_its_namespace(self):
-        assert node_verdict(plan([WEB], Options()), [replace(BUDGET, namespace="other", allowed=0)]) == (NOW, [])
+        other = by_namespace([replace(BUDGET, namespace="other", allowed=0)])
+        assert blockers(plan([WEB], Options()), other) == []
 
-    def test_the_worst_counts_and_all_are_named(self):
+    def test_all_are_named(self):
         pods = [WEB, replace(WEB, uid="u2", name="db-0", labels={"app": "db"})]
         full = replace(BUDGET, allowed=0)
         never = replace(BUDGET, name="db", selector={"matchLabels": {"app": "db"}}, allowed=0, desired=3)
 
-        worst, blockers = node_verdict(plan(pods, Options()), [full, never])
+        found = blockers(plan(pods, Options()), by_namespace([full, never]))
 
-        assert worst == NEVER
-        assert [(item["name"], item["verdict"], item["pdb"]) for item in blockers] == [
+        assert [(item["name"], item["verdict"], item["pdb"]) for item in found] == [
             ("web-0", LATER, "web"),
             ("db-0", NEVER, "db"),
         ]
-        assert "allows no eviction now" in blockers[0]["reason"]
-        assert "3 of 3" in blockers[1]["reason"]
+        assert "allows no eviction now" in found[0]["reason"]
+        assert "3 of 3" in found[1]["reason"]
 
-    def test_a_pod_that_can_go_later_is_no_never(self):
+    def test_a_pod_that_can_go_now_is_none(self):
         other = replace(WEB, uid="u2", name="db-0", labels={"app": "db"})
-        worst, blockers = node_verdict(plan([other, WEB], Options()), [replace(BUDGET, allowed=0)])
+        found = blockers(plan([other, WEB], Options()), by_namespace([replace(BUDGET, allowed=0)]))
 
-        assert (worst, [item["name"] for item in blockers]) == (LATER, ["web-0"])
+        assert [(item["name"], item["verdict"]) for item in found] == [("web-0", LATER)]
 
     def test_a_refused_pod_is_never(self):
-        worst, blockers = node_verdict(plan([replace(WEB, controller="")], Options()), [])
+        (found,) = blockers(plan([replace(WEB, controller="")], Options()), {})
 
-        assert worst == NEVER
-        assert (blockers[0]["pdb"], blockers[0]["verdict"]) == (None, NEVER)
-        assert "no owner" in blockers[0]["reason"]
+        assert (found["pdb"], found["verdict"]) == (None, NEVER)
+        assert "no owner" in found["reason"]
 
 
 class TestDrains:

@@ -81,7 +81,7 @@ def test_the_lease_of_the_run_that_it_resumes_is_deleted(purpose, ended):
     assert ("dead" in [run.id for run in runs.all_runs(cluster)]) is not ended
 
 
-def test_a_node_that_a_person_brought_back_is_failed_over_anew_when_it_is_down_again():
+def test_the_next_failover_of_a_node_that_a_person_brought_back_is_a_new_one():
     """Its first failover is over: it keeps its entry, and what was sent then says nothing about now."""
     old = {**RECORD, "phase": "move", "result": "moved", "boot_id": "an-earlier-boot", "facts": {"fence": "redfish"}}
     cluster = silent_node(old, since=60)
