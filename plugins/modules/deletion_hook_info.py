@@ -105,6 +105,9 @@ machines:
       description: When it began to wait there, as Cluster API recorded it; null if it does not wait.
       type: str
       sample: "2026-11-21T09:00:00Z"
+    paused:
+      description: Whether the Machine or its Cluster is paused. Then Cluster API and the role machine_guard wait.
+      type: bool
     hooks:
       description: All its hooks.
       type: list

@@ -459,11 +459,18 @@ MUTANTS = [
         "tests/unit/budget/test_operation_rules.py::TestBegin::test_a_failure_counts_on_while_its_slot_stands",
     ),
     Mutant(
+        "doctor-uncordons-before-the-check",
+        3,
+        "The doctor uncordons a node that a dead run has rebooted and not checked.",
+        Code("_left_alone", "(unchecked(record) and not closed)", "False"),
+        "tests/unit/doctor/test_rules.py::test_a_node_whose_reboot_a_dead_run_sent_is_left_until_a_person_releases_it",
+    ),
+    Mutant(
         "doctor-gives-back-a-node-that-may-go-down",
         5,
         "The doctor gives back the slot of a node whose reboot may still come.",
         Code("_left_alone", "_is_asked_to_reboot(node, record)", "False"),
-        "tests/unit/doctor/test_rules.py::test_a_node_whose_reboot_may_still_come_is_left_until_a_person_releases_it",
+        "tests/unit/doctor/test_rules.py::test_a_node_whose_reboot_a_dead_run_sent_is_left_until_a_person_releases_it",
     ),
     Mutant(
         "doctor-clears-a-node-that-is-down",

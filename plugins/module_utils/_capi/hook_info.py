@@ -43,6 +43,7 @@ def describe(machine: Object) -> dict[str, Any]:
         "phase": rules.phase(machine),
         "waiting_for": rules.waits_at(machine),
         "waiting_since": rules.waiting_since(machine),
+        "paused": rules.is_paused(machine),
         "hooks": [hook.shown() for hook in rules.hooks_of(machine)],
     }
 

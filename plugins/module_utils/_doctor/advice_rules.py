@@ -46,6 +46,14 @@ def check_unhealthy_node(name: str, result: str, detail: str) -> str:
     return f"Node {name} was rebooted, but {result}{why}. Find the cause; when the node is healthy, {_release(name)}."
 
 
+def finish_reboot(name: str) -> str:
+    """Advise on a node that was rebooted by a run that died before the node had passed its check."""
+    return (
+        f"A run that died has rebooted node {name} and not checked it. Start the same playbook again: it checks the node "
+        f"and finishes it. If you have checked the node yourself, {_release(name)}."
+    )
+
+
 def release_deleted_node(name: str, slot: Slot) -> str:
     """Advise on a failed node that no longer exists."""
     return f"Node {name} has failed ({slot.reason}) and no longer exists. If it is gone for good, {_release(name)}."

@@ -18,6 +18,7 @@ from .._api.objects import Object
 from .._budget import lifecycle_rules
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
+from .._budget.node_operation_rules import is_midway, unchecked
 from .._failover.taint_rules import taint_of
 from .._nodes import health_check_rules, optout_rules
 from . import advice_rules
@@ -176,12 +177,18 @@ def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Ver
     if _is_asked_to_reboot(node, record):
         return _Verdict(why="its reboot may still come", todo=advice_rules.resume_reboot(name))
     detail = str(record.get("detail"))
-    failed = record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED)
-    if failed or (record.get("unchecked") and node_rules.record(node, CORDON)):
-        # The detail of a record of a later operation says nothing about this check.
-        result = "failed its check" if failed else "has not passed its check"
-        advice = advice_rules.check_unhealthy_node(name, result, detail if failed else "")
-        return _Verdict(why=f"its node {result}", todo=advice)
+    closed = detail.startswith(_ABANDONED)
+    if record.get("result") == "failed" and record.get("phase") == "ready" and not closed:
+        failed = "failed its check"
+        return _Verdict(why=f"its node {failed}", todo=advice_rules.check_unhealthy_node(name, failed, detail))
+    # If a person has removed the cordon, the node is healthy.
+    if node_rules.record(node, CORDON) and (record.get("unchecked") or (unchecked(record) and not closed)):
+        # The detail of this record says nothing about the check.
+        not_yet = "has not passed its check"
+        check = advice_rules.check_unhealthy_node(name, not_yet, "")
+        return _Verdict(
+            why=f"its node {not_yet}", todo=advice_rules.finish_reboot(name) if is_midway(record) else check
+        )
     return None
 
 

@@ -55,25 +55,25 @@ def _find_what_is_left(context: Context, end: Ended) -> Ended:
         # The report comes in any case.
         return replace(end, unseen=error.message)
     machines = [item for item in left if item["phase"] != "NotDeleting" and not rules.is_reported(item, end.bad)]
-    waiting = [item for number, item in enumerate(machines) if _is_unserved(context, end, item, number)]
-    return replace(end, waiting=waiting)
+    unserved = ((item, _why_unserved(context, end, item, number)) for number, item in enumerate(machines))
+    return replace(end, waiting=[{**item, "why": why} for item, why in unserved if why])
 
 
-def _is_unserved(context: Context, end: Ended, machine: Mapping[str, Any], number: int) -> bool:
-    """Return whether no run works on a Machine, and record that, which another run then resumes."""
+def _why_unserved(context: Context, end: Ended, machine: Mapping[str, Any], number: int) -> str:
+    """Return why no run works on a Machine, and record that, which another run then resumes; empty if one does."""
     options = _options(end.begun, f"left.{number}")
     options |= {"namespace": machine["namespace"], "machines": [machine["name"]], "selector": "", "cluster": ""}
     try:
         taken = take_machine(context, {**options, "templates": []})
     except HoldfastError:
-        return True
+        return end.unserved
     if taken["machine"] is None:
-        return rules.comes_later(machine, end.begun["settings"]["hook"])
+        return taken["unanswered"] or rules.why_left(machine, end)
     known = record_of(end.begun, {**taken["machine"], "run": taken["run"]})
     detail = f"the work was not started: {end.unserved}"
     with suppress(HoldfastError):
         machine_guard_record(context, {**known, "phase": NOT_BEGUN, "result": FAILED, "detail": detail})
-    return True
+    return end.unserved
 
 
 def _options(begun: Mapping[str, Any], worker: str) -> dict[str, Any]:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from .._api import events, node_rules
@@ -135,19 +133,20 @@ class _GuardRecord:
         return self._run.rpartition("/")[0]
 
     def _end_work(self, machine: Object | None) -> None:
-        """Release the Node, and end this work's sign of life. If that fails, this worker's next work does it."""
+        """Release the Node, and end this work's sign of life. If that fails, this worker's next work does it.
+
+        The Lease in the management cluster goes last, because it shows the next work what is left.
+        """
         node = hooks.node_of(machine) if machine else self._params.get("node")
         cluster, run = self._context.cluster, self._run
-        if node:
-            self._try(f"Could not release the claim on Node {node}", lambda: claims.give_back(cluster, node, run=run))
-        for each in {id(item): item for item in (cluster, self._management)}.values():
-            self._try(f"Could not end the Lease of run {run}", partial(runs.end, each, run))
-
-    def _try(self, failed: str, act: Callable[[], object]) -> None:
         try:
-            act()
+            if node:
+                claims.give_back(cluster, node, run=run)
+                runs.end(cluster, run)
+            runs.end(self._management, run)
         except HoldfastError as error:
-            self._context.warn(f"{failed}: {error.message}")
+            what = f"the claim on Node {node}" if node else "its Lease"
+            self._context.warn(f"Could not end run {run}, or release {what}; the next work tries again: {error.message}")
 
     def _report_failure(self, machine: Object, record: dict[str, Any]) -> None:
         text = f"Deletion waits at {record['point']} for hook {self._guard.hook}, whose work failed: {record['detail']}"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .begin_rules import ABSENT
@@ -17,15 +17,15 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ended:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
         begun: What the start of the run answered.
-        results: What became of each Machine at each point.
+        results: The outcome for each Machine at each point.
         why: Why its workers ended.
         refused: Machines whose hooks the API server refused.
         gave_up: Why workers could not look for Machines any more.
-        waiting: Machines that are being deleted with our hook, and that no run serves.
+        waiting: Machines that are being deleted with our hook, and that no run serves; ``why`` says why.
         unseen: Why it is not known which Machines are left; empty if it is.
     """
 
@@ -34,7 +34,7 @@ class Ended:
     why: Sequence[str] = ()
     refused: Sequence[Entry] = ()
     gave_up: Sequence[str] = ()
-    waiting: Sequence[Entry] = field(default=())
+    waiting: Sequence[Entry] = ()
     unseen: str = ""
 
     @property
@@ -82,13 +82,16 @@ def is_reported(machine: Entry, failures: Collection[Entry]) -> bool:
     return any((item["namespace"], item["name"]) == (machine["namespace"], machine["name"]) for item in failures)
 
 
-def comes_later(machine: Entry, hook: str) -> bool:
-    """Return whether the deletion of a Machine waits for something else, and comes to our hook later.
+def why_left(machine: Entry, end: Ended) -> str:
+    """Return why a Machine is not served that this run did not get; empty if another run works on it.
 
-    A Machine that waits for our hook and was not given to this run has another run at work.
+    That is so if it waits for our hook. Otherwise its deletion comes to our hook later.
     """
-    waits = machine["waiting_for"] or ""
-    return not any(item["hook"] == hook and item["point"] == waits for item in machine["hooks"])
+    if machine["paused"]:
+        return "it or its Cluster is paused. End the pause, and start the playbook again."
+    hook, waits = end.begun["settings"]["hook"], machine["waiting_for"] or ""
+    at_work = any(item["hook"] == hook and item["point"] == waits for item in machine["hooks"])
+    return "" if at_work else end.unserved
 
 
 def summary(end: Ended) -> dict[str, Any]:
@@ -137,8 +140,7 @@ def failures(end: Ended) -> list[str]:
     return [
         *(f"Machine {item['name']} at {item['point']} {item['result']}: {item['detail']}" for item in end.bad),
         *(
-            f"Machine {item['name']} is being deleted ({item['phase']}), has the hook, and is not served: "
-            f"{end.unserved}"
+            f"Machine {item['name']} is being deleted ({item['phase']}), has the hook, and is not served: {item['why']}"
             for item in end.waiting
         ),
         *(f"The hooks of Machine {item['machine']} could not be {change}: {item['detail']}" for item in end.refused),

@@ -359,6 +359,14 @@ def may_take(machine: Object, guard: Guard, me: RunOptions, live: Collection[str
     return me.seconds_to_retry(machine, guard, now) <= 0
 
 
+def no_answer(machine: Object, error: str) -> str:
+    """Return why a Machine is not served whose Node can't be read, and the way out."""
+    return (
+        f"the API server of Cluster {hooks.cluster_of(machine)} does not answer. If it is gone for good, remove the hook "
+        f"with deletion_hook, state: absent. {error}"
+    )
+
+
 def by_age(machines: Collection[Object]) -> list[Object]:
     """Sort Machines: the one that has waited longest comes first."""
     return sorted(machines, key=lambda item: (str(hooks.waiting_since(item) or ""), item["metadata"]["name"]))

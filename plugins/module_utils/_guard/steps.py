@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import ApiFailure, InvalidInput, NotFound, Outdated, Unreachable
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Outdated, Unreachable
 from .._api.names import MACHINE_GUARD
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
@@ -19,7 +21,7 @@ from .._budget import claim_rules, claims, runs
 from .._capi import find as capi
 from .._capi.find import KINDS, MACHINE
 from .._capi.hook_info import describe
-from .._capi.rules import PRE_TERMINATE
+from .._capi.rules import PRE_TERMINATE, node_of
 from . import node as nodes
 from . import rules
 from .rules import DEADLINE, Guard, RunOptions, Selection
@@ -28,8 +30,9 @@ _DONE = "done"
 # Seconds that the state of other runs counts as current.
 _GLANCE = 5.0
 _SHORTEST = 1.0
-# Seconds until a retry, after a webhook or a role of the API forbade a change of the Machine.
-_RETRY_REFUSED = 60.0
+# Seconds until a retry, after a webhook or a role of the API forbade a change of the Machine, or after the API server of
+# its cluster did not answer.
+_RETRY = 60.0
 _FOR_GOOD = (400, 403, 413, 422)
 
 
@@ -69,6 +72,8 @@ class _GuardStep:
         self._known: dict[tuple[str, str], Object] = {}
         # When to retry Machines whose change was refused, and the API server's message.
         self._refused: dict[str, tuple[Deadline, str]] = {}
+        # When to retry Machines with a Node after their API server gave no answer, and what to do about it.
+        self._unanswered, self._no_answer = Deadline(0), ""
 
     def next(self) -> Result:
         self._end_earlier_work()
@@ -140,7 +145,7 @@ class _GuardStep:
         name = "/".join(_id(machine))
         if name not in self._refused:
             self._context.warn_now(f"Machine {name} can't be changed, and is skipped until it can: {error.message}")
-        self._refused[name] = (Deadline(_RETRY_REFUSED), error.message)
+        self._refused[name] = (Deadline(_RETRY), error.message)
 
     def _is_postponed(self, machine: Object) -> bool:
         until, _message = self._refused.get("/".join(_id(machine)), (Deadline(0), ""))
@@ -162,13 +167,13 @@ class _GuardStep:
         if claimed:
             self._look_at_runs()
         free = [item for item in waiting if rules.may_take(item, self._guard, self._run_options, self._live, now)]
-        free = [item for item in free if not self._is_postponed(item)]
+        free = [item for item in free if not self._is_postponed(item) and self._is_within_reach(item)]
         if not free or self._context.check_mode:
             return self._planned(free[0]) if free else None
         # The sign of life comes first: others who see the claim check for it.
         runs.renew(self._management, self._run, self._params.get("holder") or "")
         for machine in free:
-            found = self._claim(machine)
+            found = self._claim(machine) if self._is_within_reach(machine) else None
             if found is not None:
                 return found
         runs.end(self._management, self._run)
@@ -185,7 +190,13 @@ class _GuardStep:
         point, before = guard.waits_at(machine), rules.record_of(machine, guard.hook)
         if point is None:
             return None
-        found = self._look_at_node(machine)
+        try:
+            found = self._look_at_node(machine)
+        except Unreachable as error:
+            if self._context.cluster is self._management:
+                raise
+            self._wait_for_cluster(machine, error)
+            return None
         holder, saw_node = self._params.get("holder") or "", found.node is not None
         if rules.is_invalid(machine, guard.hook):
             self._context.warn(
@@ -206,13 +217,22 @@ class _GuardStep:
                 self._postpone(machine, error)
             return None
         if before and not before["result"]:
-            self._end_run(str(before["run"]))
+            # The sign of life of work that died: no other run holds it.
+            for cluster in self._clusters if found.node else [self._management]:
+                runs.end(cluster, str(before["run"]))
         return self._result(machine, point, found, before, record)
 
-    def _end_run(self, run: str) -> None:
-        """Remove the sign of life of work that died: no other run holds it."""
-        for cluster in {id(item): item for item in (self._management, self._context.cluster)}.values():
-            runs.end(cluster, run)
+    @property
+    def _clusters(self) -> list[Cluster]:
+        return list({id(item): item for item in (self._context.cluster, self._management)}.values())
+
+    def _wait_for_cluster(self, machine: Object, error: Unreachable) -> None:
+        """Skip Machines with a Node while the API server of their cluster gives no answer, and serve the others."""
+        self._unanswered, self._no_answer = Deadline(_RETRY), rules.no_answer(machine, error.message)
+        self._context.warn_now(f"Machine {'/'.join(_id(machine))} waits: {self._no_answer}")
+
+    def _is_within_reach(self, machine: Object) -> bool:
+        return self._unanswered.passed or node_of(machine) is None
 
     def _look_at_node(self, machine: Object) -> nodes.Found:
         found = nodes.look(self._context.cluster, machine)
@@ -226,19 +246,16 @@ class _GuardStep:
 
         Their renewers would keep them alive as long as the playbook lives, and other runs would wait for them.
         """
-        worker = self._params["worker"].rpartition(".")[0]
-        if not worker or self._context.check_mode:
+        worker, _dot, turn = self._params["worker"].rpartition(".")
+        if not worker or turn == "1" or self._context.check_mode:
             return
         mine = rules.run_id(self._params["run"], f"{worker}.")
-        cluster = self._context.cluster
-        left = {run.id for each in (cluster, self._management) for run in runs.all_runs(each) if _is_turn(run.id, mine)}
-        for run in left - {self._run}:
-            self._end_run(run)
-        # Work that left a sign of life may also have left its claim on a Node.
-        for node in list(cluster.items(paths.NODES)) if left - {self._run} else []:
-            claim = claim_rules.claim_of(node)
-            if claim is not None and claim.run in left and claim.run != self._run:
-                claims.give_back(cluster, node_rules.name(node), run=claim.run)
+        left = {run.id for run in runs.all_runs(self._management) if _is_turn(run.id, mine)}
+        # The workload cluster comes first: what is left there is found by the Lease in the management cluster. A cluster
+        # that is being deleted may have lost its API server, and the next turn tries again.
+        with suppress(HoldfastError):
+            for cluster in self._clusters if left else ():
+                _end_runs(cluster, left)
 
     def _others(self) -> frozenset[str]:
         """Return the live runs without this one. It may have lost the result of the task in which it took a Machine."""
@@ -260,7 +277,8 @@ class _GuardStep:
         if any(rules.claimed_by(item, self._guard.hook) for item in waiting):
             self._look_at_runs()
             times.append(max(_GLANCE, self._one_dies.left))
-        times += [until.left for until, _message in self._refused.values() if not until.passed]
+        postponed = [*(until for until, _message in self._refused.values()), self._unanswered]
+        times += [until.left for until in postponed if not until.passed]
         return max(_SHORTEST, min(times, default=float("inf")))
 
     # -- results
@@ -308,9 +326,20 @@ class _GuardStep:
             "skipped": False,
             "leaves_drain": False,
             "left": [describe(item) for item in rules.by_age(list(self._known.values())) if self._guard.holds(item)],
+            "unanswered": self._no_answer,
             "refused": [{"machine": name, "detail": message} for name, (_until, message) in self._refused.items()],
             "waited": round(self._deadline.elapsed, 3),
         }
+
+
+def _end_runs(cluster: Cluster, left: Collection[str]) -> None:
+    """End runs, and first their claims on Nodes."""
+    for node in list(cluster.items(paths.NODES)):
+        claim = claim_rules.claim_of(node)
+        if claim is not None and claim.run in left:
+            claims.give_back(cluster, node_rules.name(node), run=claim.run)
+    for run in left:
+        runs.end(cluster, run)
 
 
 def _is_turn(run: str, prefix: str) -> bool:

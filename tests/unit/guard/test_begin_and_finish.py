@@ -129,6 +129,7 @@ LEFT = {
     "phase": "WaitingForPreDrainHook",
     "waiting_for": "pre-drain",
     "hooks": [{"hook": "backup", "point": "pre-drain"}],
+    "paused": False,
 }
 
 
@@ -136,14 +137,14 @@ LEFT = {
 def end(monkeypatch):
     """Ends a guard; one Machine is left, and is taken as told."""
 
-    def act(*workers, taken=None, error=None, **begun):
+    def act(*workers, taken=None, error=None, left=LEFT, unanswered="", **begun):
         log = []
 
         def take(context, params):
             if error:
                 raise error
             found = None if context.check_mode else taken
-            return {"left": [LEFT], "machine": found, "run": f"r/{params['worker']}"}
+            return {"left": [left], "machine": found, "unanswered": unanswered, "run": f"r/{params['worker']}"}
 
         def record(_context, params):
             log.append((params["run"], params["result"], params["detail"]))
@@ -174,6 +175,19 @@ class TestFinish:
     def test_one_that_another_run_works_on_is_not_left(self, end):
         found, log = end(WORKER)
         assert (found["summary"]["waiting"], log) == ([], [])
+
+    @pytest.mark.parametrize(
+        ("more", "why"),
+        [
+            ({"left": {**LEFT, "paused": True}}, "it or its Cluster is paused. End the pause"),
+            ({"unanswered": "the API server of Cluster c does not answer."}, "the API server of Cluster c does not"),
+            ({"left": {**LEFT, "waiting_for": "pre-terminate"}}, "the run ended (deadline). Start the playbook again"),
+        ],
+    )
+    def test_one_that_no_run_can_get_is_left(self, end, more, why):
+        found, log = end(WORKER, **more)
+        assert (found["summary"]["waiting"], found["steps"], log) == (["m"], ["fail"], [])
+        assert f"has the hook, and is not served: {why}" in found["why"]
 
     def test_what_is_left_is_not_known(self, end):
         found, _log = end(WORKER, error=Unreachable("away"))

@@ -69,7 +69,8 @@ def test_whether_machines_may_be_left(why, check_mode, looks):
 
 
 def test_a_machine_that_is_left():
-    end = replace(rules.ended(BEGUN, [worker()], []), waiting=[LEFT])
+    end = rules.ended(BEGUN, [worker()], [])
+    end = replace(end, waiting=[{**LEFT, "why": end.unserved}])
     (why,) = rules.failures(end)
     waits = "Machine m is being deleted (WaitingForPreDrainHook), has the hook, and is not served: the run ended"
     assert why.startswith(waits)
@@ -104,15 +105,6 @@ def test_a_worker_that_gave_up():
 def test_a_failure_of_a_machine_is_told_once():
     assert rules.is_reported(LEFT, [entry("m", "failed", "r/1.1")])
     assert not rules.is_reported(LEFT, [entry("n", "failed", "r/1.1")])
-
-
-@pytest.mark.parametrize(
-    ("waiting_for", "point", "later"),
-    [("pre-drain", "pre-drain", False), ("pre-drain", "pre-terminate", True), (None, "pre-drain", True)],
-)
-def test_a_machine_that_another_run_works_on_is_not_left(waiting_for, point, later):
-    machine = {**LEFT, "waiting_for": waiting_for, "hooks": [{"hook": "backup", "point": point}]}
-    assert rules.comes_later(machine, "backup") is later
 
 
 def test_what_is_left_when_hooks_are_removed():
