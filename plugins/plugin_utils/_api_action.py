@@ -53,6 +53,7 @@ class ActionModule(ActionBase):
         end_with_parent()
         result: dict[str, Any] = super().run(tmp, task_vars)
         self._task_vars, self._copies = task_vars or {}, 0
+        self._unshown: set[str] = set()
         if self._task.delegate_to and self._connection.transport != "local":
             result.update(self._run_there(task_vars))
         else:
@@ -61,7 +62,7 @@ class ActionModule(ActionBase):
 
     def operate(self, params: dict[str, Any]) -> dict[str, Any]:
         """Run the operation of the module with validated options. Plugins with a file of their own extend this."""
-        with _progress_file.telling(self._task, self._task_vars, params) as task:
+        with _progress_file.telling(self._task, self._task_vars, params, self._unshown) as task:
             task.outcome = run_operation(
                 self.module.OPERATION,
                 params,
@@ -77,12 +78,12 @@ class ActionModule(ActionBase):
     def _run_here(self) -> dict[str, Any]:
         arguments = self._with_kubeconfig(_kubeconfig.decrypted)
         validation = validated(self.module.SPEC, arguments)
-        params = validation.validated_parameters
+        params, self._unshown = validation.validated_parameters, validation._no_log_values
         outcome = self.operate(params)
         if not outcome.get("failed") and not self._task.check_mode:
             self._keep_run(params, outcome)
         outcome.setdefault("invocation", invocation(params, getattr(self.module, "UNSHOWN", {})))
-        cleaned: dict[str, Any] = remove_values(outcome, validation._no_log_values)
+        cleaned: dict[str, Any] = remove_values(outcome, self._unshown)
         return cleaned
 
     def _keep_run(self, params: dict[str, Any], outcome: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _parent
 # How often in a row the Lease of the run may be missing. The run has ended, or it was paused for so long that others
 # took it for dead and deleted its Lease. Then the next task that works for the run creates the Lease again. There is no
 # limit for a run that lasts: it is the only one of its controller, and may work for hours after it was paused.
-_MISSING_AT_MOST = 6
+_MISSING_AT_MOST = 2
 _NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._lease_renewer"
 
 

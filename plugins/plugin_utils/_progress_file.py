@@ -12,16 +12,20 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from ansible.module_utils.common.parameters import remove_values
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import event_rules as rules
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _traffic
 
 _FILE = "holdfast-progress"
 _COLLECTION = "holdfast.kubernetes."
+# What an event says in words. A task with no_log hides it, as Ansible hides its result.
+_TEXTS, _HIDDEN = ("error", "why"), "hidden (no_log)"
 
 
 def path() -> Path:
@@ -37,8 +41,8 @@ class Task:
         outcome: The result of the task; empty before its end.
     """
 
-    def __init__(self, task: Any, variables: Mapping[str, Any]) -> None:
-        self._shown = not task.check_mode
+    def __init__(self, task: Any, variables: Mapping[str, Any], unshown: Collection[str] = ()) -> None:
+        self._shown, self._hidden, self._unshown = not task.check_mode, bool(task.no_log), unshown
         self.name = str(task.resolved_action or task.action).removeprefix(_COLLECTION)
         self._host = str(variables.get("inventory_hostname") or "")
         self._last: dict[str, Any] = {}
@@ -49,7 +53,9 @@ class Task:
         if not self._shown or event == self._last:
             return
         self._last = event
-        line = json.dumps({**event, "at": time.time(), "host": self._host}, default=str)
+        hidden = {name: _HIDDEN for name in _TEXTS if self._hidden and event.get(name)}
+        shown = remove_values({**event, **hidden}, self._unshown)
+        line = json.dumps({**shown, "at": time.time(), "host": self._host}, default=str)
         # View and report are for people only, so an error here stops no task. Appending is atomic.
         with suppress(OSError):
             file = os.open(path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -60,9 +66,15 @@ class Task:
 
 
 @contextmanager
-def telling(task: Any, variables: Mapping[str, Any], params: Mapping[str, Any]) -> Iterator[Task]:
-    """Tell that a task begins and ends. The body sets the outcome."""
-    told = Task(task, variables)
+def telling(
+    task: Any, variables: Mapping[str, Any], params: Mapping[str, Any], unshown: Collection[str] = ()
+) -> Iterator[Task]:
+    """Tell that a task begins and ends. The body sets the outcome.
+
+    Args:
+        unshown: Values of options that nobody may see (``no_log``).
+    """
+    told = Task(task, variables, unshown)
     told.tell(rules.begun(told.name, params))
     try:
         yield told

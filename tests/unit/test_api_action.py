@@ -74,7 +74,7 @@ def run(request, monkeypatch):
     def act(arguments):
         plugin = bare_metal_host_info
         if request.param == "in the controller":
-            task = SimpleNamespace(args=arguments, check_mode=True, action="x", resolved_action="x")
+            task = SimpleNamespace(args=arguments, check_mode=True, no_log=False, action="x", resolved_action="x")
             action = plugin.ActionModule(task, None, None, DataLoader(), None, None)
             action._task_vars = {}
             return action._run_here()

@@ -29,7 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _live_v
 
 display = SimpleNamespace(display=print, warning=print)
 view = _live_view.LiveView(display, table=True)
-ansible_task = SimpleNamespace(check_mode=False, resolved_action="x", action="x")
+ansible_task = SimpleNamespace(check_mode=False, no_log=False, resolved_action="x", action="x")
 task = _progress_file.Task(ansible_task, {"inventory_hostname": "h"})
 nodes = [f"n-{number}" for number in range(int(sys.argv[1]))]
 task.tell(rules.ended("reboot_begin", {"hosts": dict(zip(nodes, nodes))}, {"operation": "kernel", "run": "4711"}))
@@ -54,8 +54,9 @@ def folder(monkeypatch, tmp_path):
     return tmp_path
 
 
-def a_task(**more):
-    return SimpleNamespace(check_mode=False, resolved_action="holdfast.kubernetes.drain", action="drain", **more)
+def a_task(*, no_log=False):
+    name = "holdfast.kubernetes.drain"
+    return SimpleNamespace(check_mode=False, no_log=no_log, resolved_action=name, action="drain")
 
 
 @pytest.fixture
@@ -123,6 +124,26 @@ def test_events_are_read_in_order_and_once(folder):
     assert {event["host"] for event in found} == {"h"}
     assert reader.new() == []
     assert "hunter2" not in _progress_file.path().read_text()
+
+
+def test_a_task_with_no_log_hides_its_words(folder):
+    with _progress_file.telling(a_task(no_log=True), {}, {"name": "a"}) as task:
+        task.tell(rules.waits("a", "drain", "hunter2"))
+        task.outcome = {"failed": True, "msg": "hunter2"}
+
+    assert "hunter2" not in _progress_file.path().read_text()
+    assert [event.get("error") or event.get("why") for event in _progress_file.Reader().new()][1:] == [
+        "hidden (no_log)",
+        "hidden (no_log)",
+    ]
+
+
+def test_values_of_secret_options_are_hidden(folder):
+    with _progress_file.telling(a_task(), {}, {"name": "a"}, {"hunter2"}) as task:
+        task.outcome = {"failed": True, "msg": "the token hunter2 is wrong"}
+
+    assert "hunter2" not in _progress_file.path().read_text()
+    assert _progress_file.Reader().new()[-1]["error"].startswith("the token ***")
 
 
 def test_half_a_line_is_read_when_it_is_whole(folder):

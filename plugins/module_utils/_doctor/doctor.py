@@ -41,9 +41,12 @@ def doctor(context: Context, params: Params) -> Result:
     _warn_of_unknown(context, {*(params.get("nodes") or ()), *params["release"]}, snapshot)
     findings = examine(replace(snapshot, scope=scope), release=params["release"])
     stale = [finding for finding in findings if finding.stale]
-    clearing = _Clearing(context, params["release"])
-    if params["state"] == "cleared":
-        clearing.clear(stale)
+    clearing, failure = _Clearing(context, params["release"]), None
+    if params["state"] == "cleared" and stale:
+        try:
+            clearing.clear(stale)
+        except HoldfastError as error:
+            failure = error
     left = [finding for finding in stale if finding not in clearing.cleared]
     result = {
         "changed": bool(clearing.cleared),
@@ -57,6 +60,10 @@ def doctor(context: Context, params: Params) -> Result:
             "after": {"stale": [finding.to_data() for finding in left]},
         },
     }
+    if failure:
+        # The report says what was cleared until then.
+        failure.fields.update(result)
+        raise failure
     if clearing.troubles:
         raise Refused(
             f"Not everything could be cleared: {' '.join(clearing.troubles)} The other stale objects are cleared.",

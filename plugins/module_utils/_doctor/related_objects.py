@@ -19,7 +19,7 @@ from .._api.runner import Context
 from .._budget import runs as run_leases
 from .._capi import find as capi
 from .._failover import audit, audit_rules
-from .._fencing import find_host
+from .._fencing import find_host, host_rules
 from .._nodes import health_checks
 from . import machine_rules
 from .snapshot_rules import Snapshot
@@ -41,23 +41,25 @@ def _with_health_checks(context: Context, snapshot: Snapshot) -> Snapshot:
 
 
 def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:
-    """Add what failovers may have left."""
+    """Add what failovers may have left. Of the many volumes and hosts, only those that may be left are kept."""
     hosts: list[Object] = []
     attachments: list[Object] = []
+    names = set(snapshot.names or ())
     try:
-        attachments = list(context.cluster.items(paths.VOLUME_ATTACHMENTS))
+        found = context.cluster.items(paths.VOLUME_ATTACHMENTS)
+        attachments = [item for item in found if item["spec"]["nodeName"] not in names]
     except ApiFailure as error:
         context.warn(f"Could not look for volumes of nodes that no longer exist: {error.message}")
     # A Node may have been created between the two lists.
-    wanted = {item["spec"]["nodeName"] for item in attachments} - set(snapshot.names or ())
-    younger = {name for name in wanted if context.cluster.find(paths.node(name))}
+    wanted = {item["spec"]["nodeName"] for item in attachments}
+    names |= {name for name in wanted if context.cluster.find(paths.node(name))}
     try:
-        hosts = find_host.listed(context.management)
+        hosts = [host for host in find_host.listed(context.management) if host_rules.keys_written(host)]
     except HoldfastError as error:
         context.warn(f"Could not look for keys that keep BareMetalHosts off: {error.message}")
     return replace(
         snapshot,
-        names={*(snapshot.names or ()), *younger},
+        names=names,
         hosts=hosts,
         attachments=attachments,
         failovers=audit_rules.unfinished_of(audit.read(context.cluster)),

@@ -11,7 +11,7 @@ and so is a Machine that is not proven to be the Node's: the wrong host would be
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -77,15 +77,13 @@ def named(management: Cluster, name: str, namespace: str) -> list[Object]:
     if namespace:
         one = management.find(paths.one(hosts(namespace), name))
         return [one] if one else []
-    return listed(management, field_selector=f"metadata.name={name}")
+    return list(listed(management, field_selector=f"metadata.name={name}"))
 
 
-def listed(management: Cluster, namespace: str = "", field_selector: str = "") -> list[Object]:
+def listed(management: Cluster, namespace: str = "", field_selector: str = "") -> Iterator[Object]:
     """Return the BareMetalHosts of a namespace, or all; none if the kind is not installed."""
-    try:
-        return list(management.items(hosts(namespace), field_selector=field_selector))
-    except NotFound:
-        return []
+    with suppress(NotFound):
+        yield from management.items(hosts(namespace), field_selector=field_selector)
 
 
 def from_options(context: Context, params: Params) -> tuple[Context, str]:

@@ -33,7 +33,7 @@ def _hosts(context: Context, params: Params, named: str) -> list[Object]:
     elif params.get("node"):
         return _of_node(context, params["node"], namespace)
     else:
-        return find_host.listed(context.management, namespace)
+        return list(find_host.listed(context.management, namespace))
     if not params.get("node"):
         return found
     nodes = find_host.nodes_of(context.cluster, context.management, found)

@@ -144,13 +144,14 @@ class _Begin:
             )
 
     def _answered(self, act: Callable[[], Result]) -> Result:
-        """Act, and try again while the API server is unavailable: no worker serves yet those that have their hooks."""
+        """Act, and try again while the API server is unavailable: Machines with a hook have no worker yet."""
         for _try in range(_TRIES):
             try:
                 return act()
             except HoldfastError as error:
                 if rules.is_answered(error):
                     raise
+                self._context.warn_now(f"The hooks are not all set yet; trying again in {_PAUSE:.0f} s: {error.message}")
                 time.sleep(_PAUSE)
         return act()
 

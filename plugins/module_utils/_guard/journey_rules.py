@@ -149,7 +149,8 @@ class Work:
 
     def file_is_done(self) -> Work:
         done = {**self.done, self.at: (*self.done.get(self.at, ()), self.file)}
-        return replace(self, done=done, asked="", file="", at="")
+        # The node may have failed during the user's tasks, so the next file begins with a look, too.
+        return replace(self, done=done, asked="", file="", at="", begun="")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from .._budget import claim_rules, claims, runs
 from .._capi import find as capi
 from .._capi.find import KINDS, MACHINE
 from .._capi.hook_info import describe
-from .._capi.rules import PRE_TERMINATE, node_of
+from .._capi.rules import PRE_TERMINATE, is_deleting, node_of
 from . import node as nodes
 from . import rules
 from .rules import DEADLINE, Guard, RunOptions, Selection
@@ -95,7 +95,8 @@ class _GuardStep:
     def _follow(self, pause: Deadline) -> Result | None:
         """Return the outcome as soon as there is one; ``None`` when it is time to look again."""
         path = capi.machines_path(self._management, self._params.get("namespace"))
-        for news in Follower(self._management, path, pause, label_selector=self._params["selector"]):
+        selector = self._params["selector"]
+        for news in Follower(self._management, path, pause, label_selector=selector, keep=_kept):
             if isinstance(news, Changed):
                 self._known.pop(_id(news.object), None)
                 self._learn([] if news.deleted else [news.object])
@@ -155,7 +156,7 @@ class _GuardStep:
 
     def _outcome(self) -> Result | None:
         now = self._management.now()
-        found = self._take(rules.by_age(list(self._known.values())), now)
+        found = self._take(rules.by_age(list(filter(is_deleting, self._known.values()))), now)
         if found is not None:
             return found
         why = rules.why_over(list(self._known.values()), self._selection, self._guard, self._run_options, now)
@@ -340,6 +341,11 @@ def _end_runs(cluster: Cluster, left: Collection[str]) -> None:
             claims.give_back(cluster, node_rules.name(node), run=claim.run)
     for run in left:
         runs.end(cluster, run)
+
+
+def _kept(machine: Object) -> Object:
+    """The Machine without its managed fields, which are half of it."""
+    return {**machine, "metadata": {key: value for key, value in machine["metadata"].items() if key != "managedFields"}}
 
 
 def _is_turn(run: str, prefix: str) -> bool:

@@ -24,6 +24,8 @@ from .._shared.bounds import some
 from . import replacement_rules as rules
 
 _LOOK_AGAIN = 10.0
+# Seconds that a look counts as current.
+_GLANCE = 2.0
 
 
 def machine_guard_wait(context: Context, params: Params) -> Result:
@@ -49,9 +51,13 @@ class _Replacement:
         ready, wanted = self._look(machine, label)
         while len(ready) < wanted and not self._deadline.passed:
             # Cluster API reports Nodes on their Machines; if it does not, they are looked at all the same.
-            pause = Deadline(min(self._deadline.left, _LOOK_AGAIN))
+            pause, glance = Deadline(min(self._deadline.left, _LOOK_AGAIN)), Deadline(0)
             for _news in Follower(self._management, place.collection, pause, label_selector=label):
+                # In a rollout, Machines change many times a second, and a look reads all Nodes.
+                if not glance.passed:
+                    continue
                 ready, wanted = self._look(machine, label)
+                glance = Deadline(_GLANCE)
                 if len(ready) >= wanted:
                     break
         if len(ready) >= wanted or self._context.check_mode:

@@ -185,6 +185,10 @@ class TestFiles:
         files = {BEFORE: (BACKUP, WIPE)}
         assert self.run(Work(BEFORE, "n"), files=files) == [(BEFORE, "backup.yml"), (BEFORE, "wipe.yml")]
 
+    def test_the_node_is_looked_at_before_each(self):
+        steps = course(Facts(replace(SETTINGS, files={BEFORE: (BACKUP, WIPE)}), work=Work(BEFORE, "n")))
+        assert [steps[number - 1] for number, step in enumerate(steps) if step == "tasks"] == ["look tasks"] * 2
+
     def test_what_is_done_is_not_done_again(self):
         files, done = {BEFORE: (BACKUP, WIPE)}, {BEFORE: ("backup.yml",)}
         assert self.run(Work(BEFORE, "n", done=done), files=files) == [(BEFORE, "wipe.yml")]

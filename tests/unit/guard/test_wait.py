@@ -9,8 +9,9 @@ from unit.guard.test_rules import machine, waiting
 from unit.reboot.memory_cluster import MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import TimedOut
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.wait import machine_guard_wait
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import wait
 
 METAL = "/apis/cluster.x-k8s.io/v1beta2/namespaces/metal"
 POOL = {"cluster.x-k8s.io/set-name": "s"}
@@ -30,7 +31,7 @@ class Counted(MemoryCluster):
         return super().rows(path, **selectors)
 
 
-def look(*machines, not_ready=()):
+def look(*machines, not_ready=(), seconds=0):
     """Wait for the replacement of Machine ``m`` of a MachineSet of 30. Returns the result and the reads of Nodes."""
     cluster = Counted()
     owner = {"ownerReferences": [{"kind": "MachineSet", "name": "s"}]}
@@ -41,10 +42,13 @@ def look(*machines, not_ready=()):
             cluster.node(node, ready=node not in not_ready)
     cluster._store("TEST", f"{METAL}/machinesets/s", {"metadata": {"name": "s"}, "spec": {"replicas": 30}})
     cluster.objects["/apis/cluster.x-k8s.io"] = {"versions": [{"version": "v1beta2"}]}
-    params = {"wait_for": "replacement", "namespace": "metal", "machine": "m", "wait_timeout": 0, "run": ""}
-    context = Context(params, check_mode=True)
+    params = {"wait_for": "replacement", "namespace": "metal", "machine": "m", "wait_timeout": seconds, "run": ""}
+    context = Context(params, check_mode=not seconds)
     context.__dict__.update(cluster=cluster, management=cluster)
-    return machine_guard_wait(context, params), cluster.nodes_read
+    try:
+        return wait.machine_guard_wait(context, params), cluster.nodes_read
+    except TimedOut as error:
+        return error.as_result(), cluster.nodes_read
 
 
 def test_one_look_reads_the_nodes_once():
@@ -54,6 +58,19 @@ def test_one_look_reads_the_nodes_once():
 
     assert (result["wanted"], len(result["ready"]), reads) == (29, 28, 1)
     assert "m-03" not in result["ready"]
+
+
+def test_many_changes_cause_one_look(monkeypatch):
+    def many(_cluster, _path, deadline, **_options):
+        while not deadline.passed:
+            yield None
+
+    monkeypatch.setattr(wait, "Follower", many)
+    monkeypatch.setattr(wait, "_GLANCE", 1000)
+    result, reads = look(machine(name="m-00", node="n-00", labels=POOL), seconds=0.2)
+
+    assert (result["error"], result["ready"]) == ("timed_out", ["m-00"])
+    assert reads == 2, "one before the watch, one for its first event"
 
 
 def test_no_node_is_read_before_another_machine_has_one():
