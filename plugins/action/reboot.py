@@ -196,7 +196,8 @@ class ActionModule(BuiltinReboot):
         """Wait while the reboot that an earlier run requested is under way: the host goes down, is down, or boots."""
         deadline = Deadline(self._params["reboot_timeout"])
         while not deadline.passed:
-            with suppress(AnsibleConnectionFailure, Refused):
+            # While it boots, ssh may answer before logind does.
+            with suppress(AnsibleConnectionFailure, HoldfastError):
                 if not self._logind().preparing_for_shutdown:
                     return
             self._tell("the end of the reboot that an earlier run requested")

@@ -47,7 +47,8 @@ options:
     default: false
   pre_reboot_delay:
     description:
-      - Seconds to wait before the reboot, rounded down to minutes.
+      - Seconds to wait before the reboot, rounded down to minutes. With a minute or more, C(shutdown) plans the reboot,
+        and a hold that comes meanwhile prevents it only if the node agent has the enforcement C(strict).
     type: int
     default: 0
   post_reboot_delay:

@@ -246,6 +246,16 @@ def test_the_playbook_holds(agent):
     assert "Access denied" in agent.ssh("systemctl reboot 2>&1; true")
 
 
+@pytest.mark.long
+def test_a_configuration_that_was_changed_by_hand_is_restored_and_used(agent):
+    agent.be(held=False)
+    agent.ssh("sed -i 's/^enforcement:.*/enforcement: observe/' /etc/holdfast/agent.yaml; systemctl restart holdfast-agent")
+
+    assert changed(agent.play().good()) > 0
+    log = "journalctl --unit=holdfast-agent --boot --output=cat | grep ' for node ' | tail -n 2"
+    assert [line.split(":")[0].rpartition(", ")[2] for line in agent.ssh(log).splitlines()] == ["observe", "strict"]
+
+
 def test_an_upgrade_and_another_configuration_leave_no_gap_in_the_locks(agent):
     agent.be(held=True)
     newer = agent.ansible.folder / "newer/holdfast_agent"

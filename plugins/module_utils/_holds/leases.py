@@ -281,7 +281,8 @@ def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Dead
     raise TimedOut(
         f"Node {params['node']} did not confirm the hold of {mine} within {params['wait_timeout']} s: its condition "
         f"ShutdownInhibited names {shown or 'no holder'}{_why_not(node)}. Check that the node agent runs there "
-        "(systemctl status holdfast-agent), or use wait: false to rely on the Lease alone.",
+        f"(systemctl status holdfast-agent) and that its node_agent_namespaces has {params['namespace']}, or use wait: "
+        "false to rely on the Lease alone.",
         node=params["node"],
         inhibited=False,
         waited=round(deadline.elapsed, 3),

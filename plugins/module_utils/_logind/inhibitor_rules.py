@@ -33,9 +33,9 @@ QUERY = (
     "cut -d' ' -f1 /proc/uptime && "
     f"busctl get-property {_MANAGER} PreparingForShutdown && "
     f"busctl call {_MANAGER} ListInhibitors && "
-    'for f in /run/systemd/inhibit/*; do [ -f "$f" ] && '
+    '{ for f in /run/systemd/inhibit/*; do [ -f "$f" ] && '
     'echo "$(stat -c %Y "$f") $(sed -n \'s/^PID=//p\' "$f")"; done; '
-    f"grep -qs '\"reboot.target\"' {_MASKS} && echo '{_MASKED}'; true"
+    f"grep -qs '\"reboot.target\"' {_MASKS} && echo '{_MASKED}'; true; }}"
 )
 # A command of the shell that succeeds if the node agent has no block lock. It fails if logind does not answer. busctl
 # writes a quote in a string as \", so a string can't look like the end of one.

@@ -35,6 +35,7 @@ echo "masks=$({ tr -d '[]",\n' <"$masks"; } 2>/dev/null)"
 # An earlier version does not have this option.
 echo "even_held=$(grep -qs -e --even-held "$link/cli.py" && echo 1)"
 
+echo "uid=$(id -u)"
 echo "boot_id=$(cat /proc/sys/kernel/random/boot_id)"
 echo "systemd=$(systemctl --version 2>/dev/null | sed -n '1s/^systemd \([0-9]*\).*/\1/p')"
 echo "python=$(/usr/bin/python3 -c 'import sys; print(int(sys.version_info >= (3, 9)))' 2>/dev/null || true)"
@@ -42,8 +43,16 @@ echo "python=$(/usr/bin/python3 -c 'import sys; print(int(sys.version_info >= (3
 # The same digest as the one that the role makes of its files.
 echo "program=$(cd "$program" 2>/dev/null && LC_ALL=C sha256sum -- *.py 2>/dev/null | sha256sum | cut -c1-12)"
 
-# The role writes this file after the restart, so the next run repeats a restart that a killed run left out.
-echo "applied=$(sha256sum "$applied" 2>/dev/null | cut -c1-64)"
+# The role writes this file after the restart, so the next run repeats a restart that a killed run left out. If a person or
+# a killed run has changed a file since, the agent may run with that, so the record does not count.
+records() { [ "$(sed -n "s/^$1 //p" "$applied" 2>/dev/null)" = "$2" ]; }
+sum() { sha1sum "$1" 2>/dev/null | cut -c1-40; }
+if records program "$(dirname "$(readlink "$link")")" && records configuration "$(sum "$configuration")" &&
+    records unit "$(sum "$unit")"; then
+    echo "applied=$(sha256sum "$applied" | cut -c1-64)"
+else
+    echo "applied="
+fi
 
 missing=
 for file in "$@"; do

@@ -88,7 +88,7 @@ class Machine:
         self.files = set()
         self.overridden = set()
         self.aliases = {}
-        self.shutdown = False
+        self.shutdown = self.going_down = False
         self.broken = set()
         self.hangs = False
         self.calls = []
@@ -152,7 +152,9 @@ class Machine:
 
     def _ListUnitsByNames(self, units):  # noqa: N802
         masked = self.files - self.overridden
-        return [(self.aliases.get(unit, unit), "", "masked" if unit in masked else "loaded") for unit in units]
+        job = (7, "start", "/job") if self.going_down else (0, "", "/")
+        rest = ("inactive", "dead", "", "/unit", *job)
+        return [(self.aliases.get(unit, unit), "", "masked" if unit in masked else "loaded", *rest) for unit in units]
 
 
 class Node:
@@ -474,6 +476,36 @@ def test_leases_are_ignored_during_a_shutdown_until_it_is_cancelled(started):
     started.loop.run()
 
     assert started.machine.locked == ["shop/a"]
+
+
+def test_a_shutdown_of_which_logind_does_not_know(started):
+    """SIGRTMIN+5 goes to PID 1. The units of the masks have jobs by then: a mask would stop the shutdown halfway."""
+    started.machine.going_down = True
+    started.hold("a")
+
+    assert (started.machine.locked, started.machine.files, started.written) == ([], set(), [])
+    assert started.status.endswith("a shutdown is under way")
+
+    started.machine.going_down = False
+    started.loop.run(400)
+
+    assert started.machine.locked == ["shop/a"]
+    assert started.written[-1].status == "True"
+
+
+@pytest.mark.parametrize("call", ["Inhibit", "MaskUnitFiles", "ListInhibitors"])
+def test_a_hold_is_not_confirmed_if_a_shutdown_begins_meanwhile(started, call):
+    machine, act = started.machine, getattr(started.machine, f"_{call}")
+
+    def meanwhile(*arguments):
+        machine.going_down = True
+        return act(*arguments)
+
+    setattr(machine, f"_{call}", meanwhile)
+    started.hold("a")
+
+    assert machine.going_down
+    assert started.written == []
 
 
 @pytest.mark.parametrize("notices", ["logind starts", "heartbeat", "second heartbeat"])

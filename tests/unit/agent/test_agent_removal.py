@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -180,3 +181,23 @@ def test_the_program_releases_nothing_while_holds_are_on_disk(release, tmp_path,
     assert release(even_held=True) == (0, ["holdfast-agent.service"])
     assert not State(tmp_path).holds()
     assert release(even_held=False)[0] == 0
+
+
+@pytest.mark.parametrize("changed", ["", "agent.yaml", "unit", "link", "applied"])
+def test_the_record_of_the_start_counts_while_its_files_are_unchanged(tmp_path, changed):
+    """A person or a killed run may have changed them since, and the agent may run with that."""
+    for name in ("agent.yaml", "unit"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "program").symlink_to("abc123/holdfast_agent")
+    sums = {name: hashlib.sha1((tmp_path / name).read_bytes()).hexdigest() for name in ("agent.yaml", "unit")}
+    record = f"program abc123\nconfiguration {sums['agent.yaml']}\nunit {sums['unit']}\n"
+    (tmp_path / "applied").write_text(record)
+    if changed == "link":
+        (tmp_path / "program").unlink()
+        (tmp_path / "program").symlink_to("def456/holdfast_agent")
+    elif changed == "applied":
+        (tmp_path / "applied").unlink()
+    elif changed:
+        (tmp_path / changed).write_text("by hand")
+
+    assert look(tmp_path)["applied"] == ("" if changed else hashlib.sha256(record.encode()).hexdigest())

@@ -203,11 +203,21 @@ def test_streams_that_do_not_last_are_asked_for_less_and_less(stream):
     assert (away, reported) == ([], [["a/me"]] * 8)
 
 
-@pytest.mark.parametrize("stream", [[MINUTE], [MINUTE, Away("broken")]], ids=["ends", "breaks off"])
+@pytest.mark.parametrize(
+    "stream", [[MINUTE, bookmark(6)], [MINUTE, bookmark(6), Away("broken")]], ids=["ends", "breaks off"]
+)
 def test_a_stream_that_lasted_is_followed_by_the_next_at_once(stream):
     script, _told, away = follow(listed(5), SHORT, listed(5), stream, stream)
     assert [kind for kind, _version in script.asked] == ["list", "watch", "list", "watch", "watch", "watch"]
     assert (len(script.slept), away) == (1, [])
+
+
+@pytest.mark.parametrize("stream", [[MINUTE], [MINUTE, Away("broken")]], ids=["ends", "breaks off"])
+def test_streams_without_a_line_are_followed_by_a_list(stream):
+    """After a restore of etcd, the API server sends nothing until it comes to the version of the watch again."""
+    script, reported, _away = follow(listed(1200, lease("a", 3)), stream, stream, listed(1000))
+    assert script.asked == [("list", ""), ("watch", "1200"), ("watch", "1200"), ("list", ""), ("watch", "1000")]
+    assert reported == [["a/me"], []]
 
 
 def test_news_ends_the_pauses():

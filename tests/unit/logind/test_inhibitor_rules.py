@@ -104,6 +104,17 @@ def test_the_agents_own_record_says_whether_it_has_masked_the_reboot(monkeypatch
     assert parse(done.stdout).masked is masked
 
 
+def test_a_logind_that_does_not_answer_is_a_failure_of_the_command(monkeypatch, tmp_path):
+    busctl = tmp_path / "busctl"
+    busctl.write_text("#!/bin/sh\necho 'Connection timed out' >&2\nexit 1\n")
+    busctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    done = subprocess.run(["/bin/sh", "-c", QUERY], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (1, "Connection timed out\n")
+
+
 @pytest.mark.parametrize("before", BEFORE_OUTPUT.values(), ids=BEFORE_OUTPUT)
 def test_lines_of_sudo_are_left_out(before):
     text = answer(f"a(ssssuu) 1 {KUBELET}", "1700000000 100", preparing="true")

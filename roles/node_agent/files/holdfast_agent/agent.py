@@ -61,7 +61,13 @@ class Agent:
         self._publisher = Publisher(api, config)
         self._watcher = Watcher(api, config, Newest(self._on_holds).post, lambda error: post(self._on_api, error))
         self._executor = Executor(
-            self._facts, self._locks, self._masks, state, self._publisher, published=self._reconcile
+            self._facts,
+            self._locks,
+            self._masks,
+            state,
+            self._publisher,
+            shutting_down=self._units.shutting_down,
+            published=self._reconcile,
         )
         self._overdue = OverdueHolds(self._publisher, state, clock, config.alert_timeout)
         self._reports = Reports(config, self._facts, clock, supervisor, self._watcher)
@@ -145,7 +151,7 @@ class Agent:
             self._on_shutdown(False)
 
     def _ask_for_a_shutdown(self) -> None:
-        self._facts.shutting_down = self._logind.preparing_for_shutdown()
+        self._facts.shutting_down = self._logind.preparing_for_shutdown() or self._units.shutting_down()
 
     def _on_units(self) -> None:
         self._try(self._masks.look)

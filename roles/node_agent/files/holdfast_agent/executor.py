@@ -28,6 +28,7 @@ class Executor:
     """Carries out acts on one node.
 
     Args:
+        shutting_down: Asks PID 1 whether it shuts the node down.
         published: Called after the API server answered to a write of the condition.
     """
 
@@ -39,6 +40,7 @@ class Executor:
         state: State,
         publisher: Publisher,
         *,
+        shutting_down: Callable[[], bool],
         published: Callable[[], None],
     ) -> None:
         self._facts = facts
@@ -46,6 +48,7 @@ class Executor:
         self._masks = masks
         self._state = state
         self._publisher = publisher
+        self._shutting_down = shutting_down
         self._published = published
         # Monotonic seconds.
         self._publish_after = 0.0
@@ -71,6 +74,8 @@ class Executor:
 
     def carry_out(self, act: Act) -> None:
         LOG.debug("%s", act)
+        if isinstance(act, (Lock, Mask)) and self._is_too_late():
+            return
         if isinstance(act, Lock):
             self._lock(act.holds)
         elif isinstance(act, Mask):
@@ -123,14 +128,25 @@ class Executor:
     def _still_locked(self) -> bool:
         """Check the locks once more before a holder relies on them."""
         try:
-            lost = self.verify_locks()
+            lost, down = self.verify_locks(), self._shutting_down()
         except dbus.DBusException as error:
-            LOG.error("logind does not list its locks: %s", error)
+            LOG.error("logind does not list its locks, or systemd does not list its units: %s", error)
             self._facts.publish_waits = True
+            return False
+        if down:
+            self._facts.shutting_down = True
             return False
         # A lock that logind never lists would otherwise be taken again in an endless loop.
         self._facts.failed_locks.update(dict.fromkeys(lost, "logind does not list it"))
         return not lost
+
+    def _is_too_late(self) -> bool:
+        """Whether the node already goes down. A lock has no effect then, and a mask would stop the shutdown halfway."""
+        try:
+            self._facts.shutting_down = self._shutting_down()
+        except dbus.DBusException as error:
+            LOG.warning("systemd does not say whether it shuts the node down: %s", error)
+        return self._facts.shutting_down
 
     def _record_published(self, act: Publish, outcome: Outcome) -> None:
         facts = self._facts

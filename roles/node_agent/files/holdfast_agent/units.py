@@ -78,6 +78,13 @@ class Units:
         # In the order of the request: an alias is answered with the name of its unit.
         return {name: str(item[2]) for name, item in zip(names, found)}
 
+    def shutting_down(self) -> bool:
+        """Whether PID 1 shuts the node down. logind does not know of a SIGRTMIN+5 or of a start of reboot.target."""
+        ((_name, _words, _load, active, _sub, _follows, _path, _job, kind, _job_path),) = self._manager.ListUnitsByNames(
+            ["shutdown.target"], timeout=_SECONDS
+        )
+        return str(active) == "active" or str(kind) == "start"
+
     def has_file(self, unit: str) -> bool:
         """Whether the directory of runtime masks has a file or link of this name."""
         return os.path.lexists(self._runtime / unit)

@@ -69,7 +69,7 @@ class Watcher:
         # Requests in a row without news. A list does not reset this: lists succeed even if each watch ends at once.
         self._failures = 0
         self._away = False
-        self._last_activity = clock()
+        self._last_activity = self._last_line = clock()
         self.last_contact: datetime | None = None
 
     def start(self) -> None:
@@ -134,6 +134,7 @@ class Watcher:
                 break
             query["continue"] = metadata["continue"]
         self._holds = found
+        self._last_line = self._clock()
         self._contact()
         self._back()
         self._on_holds(ordered(found.values()))
@@ -154,6 +155,7 @@ class Watcher:
                 self._contact()
                 started = True
                 if line:
+                    self._last_line = self._clock()
                     version, is_change = self._handle(line)
                     changed = changed or is_change
                     self._back()
@@ -174,7 +176,10 @@ class Watcher:
             if self._failures == len(_PAUSES):
                 LOG.warning("Watches end at once without events, so the agent lists the Leases again and again.")
             self._pause()
-        return version if changed or lasted else ""
+        # A server sends a bookmark about each minute. After a restore of etcd, it sends nothing until it comes to this
+        # version again.
+        silent = self._clock() - self._last_line >= _WATCH_SECONDS
+        return version if (changed or lasted) and not silent else ""
 
     def _handle(self, line: bytes) -> tuple[str, bool]:
         """The version to resume from, and whether a Lease changed since the previous version."""
