@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from .cluster import Cluster
 from .connection import IMPORT_ERROR
@@ -34,6 +34,8 @@ _DENIED = (401, 403)
 _ATTEMPTS = 3
 # Seconds. The last one bounds how late a change is seen behind a proxy that ends each watch at once.
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+_Result = TypeVar("_Result")
 
 
 @dataclass
@@ -236,7 +238,7 @@ def wait_for(
     return last
 
 
-def retry_conflicts(attempt: Callable[[], Any], *, seconds: float = 30) -> Any:
+def retry_conflicts(attempt: Callable[[], _Result], *, seconds: float = 30) -> _Result:
     """Call ``attempt`` (read, decide, compare-and-swap) again after a conflict, or if the server was unavailable.
 
     The pauses are random, so that writers that conflict do not conflict again. After a conflict they stay short, so

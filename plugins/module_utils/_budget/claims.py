@@ -55,8 +55,7 @@ def take(
         marks = _marks(wanted)
         return node, report.write(node, marks) if report else write_marks(cluster, node, marks)
 
-    pair: tuple[Object, Object] = retry_conflicts(attempt)
-    return pair
+    return retry_conflicts(attempt)
 
 
 def after_the_wait(cluster: Cluster, name: str, *, run: str, operation: str, purpose: str) -> tuple[Object, Object]:
@@ -69,8 +68,7 @@ def after_the_wait(cluster: Cluster, name: str, *, run: str, operation: str, pur
         before = {**node, "metadata": {**node["metadata"], "annotations": free}}
         return before, write_marks(cluster, node, _marks(wanted))
 
-    pair: tuple[Object, Object] = retry_conflicts(attempt)
-    return pair
+    return retry_conflicts(attempt)
 
 
 def give_back(
@@ -93,8 +91,7 @@ def give_back(
             return node, Report(context, ENDS, Work("", run=run)).write(node, marks)
         return node, write_marks(cluster, node, marks)
 
-    pair: tuple[Object | None, Object | None] = retry_conflicts(attempt)
-    return pair
+    return retry_conflicts(attempt)
 
 
 def _marks(claim: Claim) -> dict[str, str | None]:

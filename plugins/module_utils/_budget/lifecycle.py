@@ -101,8 +101,7 @@ def report(context: Context, name: str, change: Change, work: Work) -> tuple[Obj
         node = read_node(context.cluster, name)
         return node, Report(context, change, work).write(node, {}) if may_change(node, work.run) else node
 
-    pair: tuple[Object, Object] = retry_conflicts(attempt)
-    return pair
+    return retry_conflicts(attempt)
 
 
 def show_waiting(context: Context, name: str, work: Work, change: Change = WAITS) -> None:

@@ -114,8 +114,7 @@ def touch(cluster: Cluster, run: str, *, patient: bool = True) -> Object:
         body = {"spec": {"renewTime": to_text(cluster.now())}}
         return cluster.merge(paths.lease(NAMESPACE, lease_name(run)), body, patient=patient, once=True)
 
-    touched: Object = retry_conflicts(attempt)
-    return touched
+    return retry_conflicts(attempt)
 
 
 def renew(cluster: Cluster, run: str, holder: str, *, patient: bool = True) -> Object:

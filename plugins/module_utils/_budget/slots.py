@@ -92,7 +92,7 @@ class _SlotRequest:
     def run(self) -> Result:
         with runs.heartbeat(self._cluster, self._params.get("run") or ""):
             try:
-                decision: Decision = retry_conflicts(self._look)
+                decision = retry_conflicts(self._look)
                 if decision.outcome == WAIT:
                     decision = self._wait(decision)
             finally:

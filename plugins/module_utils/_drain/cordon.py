@@ -103,8 +103,7 @@ def take(
             return node, node
         return node, _write(cluster, node, unschedulable=True, record=wanted, marks=marks)
 
-    pair: tuple[Object, Object] = retry_conflicts(attempt)
-    return pair
+    return retry_conflicts(attempt)
 
 
 def give_back(
@@ -147,8 +146,7 @@ def give_back(
         keep = bool(record.get("unschedulable_before")) or KEEP_CORDONED in node_rules.annotations_of(node)
         return node, _write(cluster, node, unschedulable=keep and present, record=None, marks=marks)
 
-    pair: tuple[Object, Object] = retry_conflicts(attempt)
-    return pair
+    return retry_conflicts(attempt)
 
 
 def _record(cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str) -> dict[str, Any]:

@@ -51,8 +51,7 @@ def note(
             _store(cluster, config_map, bounded(data, record["id"]))
         return entry
 
-    found: dict[str, Any] = retry_conflicts(attempt)
-    return found
+    return retry_conflicts(attempt)
 
 
 def close(
@@ -81,8 +80,7 @@ def close(
             _store(cluster, config_map, bounded(data, operation))
         return before, after
 
-    found: tuple[dict[str, Any], dict[str, Any]] = retry_conflicts(attempt)
-    return found
+    return retry_conflicts(attempt)
 
 
 def _load(cluster: Cluster) -> Object | None:

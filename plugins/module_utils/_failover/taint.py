@@ -154,10 +154,7 @@ def _prove_and_add(context: Context, params: Params) -> ObjectChange:
     deadline = Deadline(0 if context.check_mode else params["proof_timeout"])
     while True:
         try:
-            found: ObjectChange = last_look.repeat(
-                lambda: retry_conflicts(lambda: _try_to_add(context, params), seconds=_PATIENCE)
-            )
-            return found
+            return last_look.repeat(lambda: retry_conflicts(lambda: _try_to_add(context, params), seconds=_PATIENCE))
         except (Refused, BmcFailure) as error:
             # A BMC may be unreachable for a moment because its machine was switched off.
             passes = isinstance(error, BmcFailure) or error.fields.get("why") == evidence_rules.NOT_OFF
@@ -293,7 +290,7 @@ def _remove_taint(context: Context, params: Params) -> Result:
         rules.check_back(node, contents.blockers, force=params["force"])
         return ObjectChange(node, _remove_checked(context, params, node, contents))
 
-    change: ObjectChange = retry_conflicts(attempt)
+    change = retry_conflicts(attempt)
     return _result(change, contents, deadline)
 
 

@@ -131,7 +131,7 @@ class _Annotation:
     # -- present
 
     def put(self) -> Result:
-        change: ObjectChange = last_look.repeat(lambda: retry_conflicts(self._try_to_put))
+        change = last_look.repeat(lambda: retry_conflicts(self._try_to_put))
         if not self._params["wait"] or self._context.check_mode:
             return self._result(change, change.after)
         try:
@@ -255,8 +255,7 @@ class _Annotation:
                 return found
             return self._write(found, request.value, replace(known, powered_on=True))
 
-        after: Object = retry_conflicts(attempt)
-        return after
+        return retry_conflicts(attempt)
 
     def _follow(self, patience: Deadline, before: Off) -> Object:
         """Watch the host until it is proven off, or waiting is futile, or ``datable`` is no longer as ``before``."""
@@ -378,7 +377,7 @@ class _Annotation:
             return True
 
         try:
-            return bool(retry_conflicts(attempt))
+            return retry_conflicts(attempt)
         except HoldfastError:
             return False
 
@@ -399,7 +398,7 @@ class _Annotation:
     # -- absent
 
     def remove(self, *, by_person: bool) -> Result:
-        change: ObjectChange = retry_conflicts(lambda: self._try_to_remove(by_person=by_person))
+        change = retry_conflicts(lambda: self._try_to_remove(by_person=by_person))
         host = change.after
         gone = rules.request_of(host, self._key) is None
         if self._params["wait"] and self._key and gone and not self._context.check_mode:

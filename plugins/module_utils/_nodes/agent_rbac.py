@@ -23,6 +23,7 @@ def agent_rbac(context: Context, params: Params) -> Result:
     """Write the role and its binding, or remove them if no Node has an agent any more."""
     cluster = context.cluster
     needed: list[str] = []
+    pairs: list[tuple[Object, Object | None, Object | None]]
     if params["state"] == "absent":
         agents = {node_rules.name(item) for item in cluster.items(paths.NODES) if rbac_rules.has_agent(item)}
         needed = sorted(agents - set(params["without"]))

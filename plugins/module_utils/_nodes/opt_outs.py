@@ -126,7 +126,7 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
             labels[EXCLUDE_FROM_REMEDIATION] = optout_rules.put_back_on_node(label, record.node_health_check)
         return _State(_write(context.cluster, paths.node(name), node, marks, labels), spared, why_not)
 
-    after: _State = retry_conflicts(attempt)
+    after = retry_conflicts(attempt)
     return first[0], after
 
 
@@ -177,7 +177,7 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
                 _check_record(context, name, replace(machine, object=spared), wanted.machine)
         return _State(told, spared, why_not)
 
-    after: _State = retry_conflicts(attempt)
+    after = retry_conflicts(attempt)
     return first[0], after
 
 
