@@ -210,6 +210,13 @@ class Follower:
         return stream
 
 
+def only_object(news: Listed | Changed) -> Object | None:
+    """The object of a watch on one name; ``None`` if it does not exist."""
+    if isinstance(news, Listed):
+        return news.items[0] if news.items else None
+    return None if news.deleted else news.object
+
+
 def wait_for(
     cluster: Cluster,
     collection: str,
@@ -229,10 +236,7 @@ def wait_for(
     """
     last: Object | None = None
     for news in Follower(cluster, collection, deadline, field_selector=f"metadata.name={name}"):
-        if isinstance(news, Listed):
-            last = news.items[0] if news.items else None
-        else:
-            last = None if news.deleted else news.object
+        last = only_object(news)
         if until(last):
             return last
     return last

@@ -19,7 +19,7 @@ from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
-from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts
+from .._api.watch import Deadline, Follower, only_object, retry_conflicts
 from .._progress.event_rules import budget, given_back, waits
 from . import ledger_rules, runs
 from . import ledger_store as store
@@ -176,7 +176,7 @@ class _SlotRequest:
             return last
         for news in follower:
             try:
-                last = self._attempt(_current(news), waiting=True)
+                last = self._attempt(only_object(news), waiting=True)
             except Outdated:
                 # No other run stored the ledger first, so no event may come: list and decide again.
                 return last
@@ -403,12 +403,6 @@ def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:
 
 def _version(config_map: Object | None) -> str:
     return str(config_map["metadata"]["resourceVersion"]) if config_map else ""
-
-
-def _current(news: Listed | Changed) -> Object | None:
-    if isinstance(news, Listed):
-        return news.items[0] if news.items else None
-    return None if news.deleted else news.object
 
 
 def _facts(params: Params, ledger: Ledger, *, waited: float, decision: Decision | None = None) -> Result:

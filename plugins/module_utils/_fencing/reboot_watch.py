@@ -15,7 +15,7 @@ from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import HoldfastError
 from .._api.objects import Object
-from .._api.watch import Deadline, Follower, Listed
+from .._api.watch import Deadline, Follower, only_object
 from . import host_rules as rules
 
 
@@ -125,10 +125,7 @@ def _follow(what: str, follower: Follower, events: queue.SimpleQueue[Any]) -> No
     failure: HoldfastError | None = None
     try:
         for news in follower:
-            if isinstance(news, Listed):
-                events.put((what, news.items[0] if news.items else None))
-            else:
-                events.put((what, None if news.deleted else news.object))
+            events.put((what, only_object(news)))
     except HoldfastError as error:
         failure = error
     events.put(("end", failure))
