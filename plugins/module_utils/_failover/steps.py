@@ -23,7 +23,8 @@ from .._budget.ledger_rules import ACTIVE
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import STARTS, Work, others_words
 from .._progress.event_rules import waits
-from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, quorum_without, read_etcd_pod
+from .._reboot import quorum
+from .._reboot.quorum_rules import is_control_plane
 from . import audit, audit_rules, rules
 from . import record as writer
 from . import taint_rules as out_of_service
@@ -182,15 +183,9 @@ class _FailoverStep:
         gate.check(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
 
     def _check_quorum(self) -> None:
-        selector = self._params["etcd_selector"]
-        found = self._cluster.items(paths.namespaced("api/v1", _ETCD_NAMESPACE, "pods"), label_selector=selector)
-        control_plane = {
-            node_rules.name(item): node_rules.ready(item)
-            for label in (CONTROL_PLANE, MASTER)
-            for item in self._cluster.items(paths.NODES, label_selector=label)
-        }
-        quorum = quorum_without(self._name, frozenset(map(read_etcd_pod, found)), control_plane)
-        rules.check_quorum(self._name, quorum, asked_elsewhere=self._params["quorum_asked"])
+        etcd = {"name": self._name, "namespace": _ETCD_NAMESPACE, "selector": self._params["etcd_selector"]}
+        seen = quorum.look(self._cluster, etcd)
+        rules.check_quorum(self._name, seen.quorum, asked_elsewhere=self._params["quorum_asked"])
 
     # -- back
 

@@ -25,7 +25,7 @@ _LOOK_AGAIN = 20.0
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """The state of the cluster at one moment.
 
     Attributes:
@@ -44,7 +44,7 @@ def etcd_quorum(context: Context, params: Params) -> Result:
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["wait_timeout"])
     own = is_control_plane(read_node(cluster, name))
-    seen = _look(cluster, params)
+    seen = look(cluster, params)
     # The first look may have taken all the time.
     if seen.quorum.kept is False and params["wait_timeout"] > 0 and not context.check_mode:
         with runs.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
@@ -72,7 +72,8 @@ def _facts(quorum: Quorum, deadline: Deadline) -> dict[str, Any]:
     }
 
 
-def _look(cluster: Cluster, params: Params) -> _Seen:
+def look(cluster: Cluster, params: Params) -> Seen:
+    """The state now; of the options, only ``name``, ``namespace`` and ``selector`` count."""
     labelled = {
         label: {
             node_rules.name(node): node_rules.ready(node) for node in cluster.items(paths.NODES, label_selector=label)
@@ -83,15 +84,15 @@ def _look(cluster: Cluster, params: Params) -> _Seen:
         read_etcd_pod(pod) for pod in cluster.items(_pods_path(params), label_selector=params.get("selector") or "")
     )
     control_plane = {name: ready for nodes in labelled.values() for name, ready in nodes.items()}
-    return _Seen(labelled, pods, quorum_without(params["name"], pods, control_plane))
+    return Seen(labelled, pods, quorum_without(params["name"], pods, control_plane))
 
 
-def _wait(cluster: Cluster, params: Params, seen: _Seen, deadline: Deadline) -> _Seen:
+def _wait(cluster: Cluster, params: Params, seen: Seen, deadline: Deadline) -> Seen:
     """Check again after each change until the quorum is kept. Return the last state."""
     while not seen.quorum.kept and not deadline.passed:
         try:
             _await_change(cluster, params, seen, Deadline(min(deadline.left, _LOOK_AGAIN)))
-            seen = _look(cluster, params)
+            seen = look(cluster, params)
         except (Unreachable, ApiFailure) as error:
             # When etcd has just lost a member, the API may not answer for a while.
             if isinstance(error, ApiFailure) and error.status < 500 and error.status != 429:
@@ -99,7 +100,7 @@ def _wait(cluster: Cluster, params: Params, seen: _Seen, deadline: Deadline) -> 
     return seen
 
 
-def _await_change(cluster: Cluster, params: Params, seen: _Seen, pause: Deadline) -> None:
+def _await_change(cluster: Cluster, params: Params, seen: Seen, pause: Deadline) -> None:
     """Watch the pods, or the control-plane nodes if only they are still not Ready."""
     if seen.quorum.pods_suffice:
         label = CONTROL_PLANE if seen.labelled[CONTROL_PLANE] else MASTER
