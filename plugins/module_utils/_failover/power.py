@@ -329,10 +329,9 @@ class _UserCommand:
         ended = command.run_bounded(argv, environment, seconds)
         if ended.status == 0:
             return
-        how = f"did not end within {seconds} s, and was killed" if ended.status is None else ""
         raise command.CommandFailed(
-            f"{self._name} ({self._argv[0]}) for node {node} {how or f'ended with {ended.status}'}. The machine may be "
-            "off or on. Fix the command, and start the playbook again.",
+            f"{self._name} ({self._argv[0]}) for node {node} {ended.how(seconds)}. The machine may be off "
+            "or on. Fix the command, and start the playbook again.",
             node=node,
             rc=ended.status,
             output=ended.last_lines or "no output",

@@ -53,7 +53,6 @@ from .taint import out_of_service
 
 # What is done before the first node is worked on.
 SETTINGS, NOTHING = "settings", "nothing"
-_LAST_LINES = 3
 # The secret that belongs to the evidence of each way.
 _SECRETS = {REDFISH: "password", COMMAND: "command", FENCE_AGENT: "agent"}
 # What later tasks need to reach the BMC.
@@ -293,17 +292,12 @@ class _Turn:
         ended = command.run_bounded(argv, environment, seconds)
         if ended.status == 0:
             return replace(facts, quorum_asked=True)
-        how = (
-            f"did not end within {seconds} s, and was killed" if ended.status is None else f"ended with {ended.status}"
-        )
         # It may contain secrets: it is shown, but not recorded where others can read it.
-        for line in (ended.error_output.strip() or ended.output.strip() or "It had no output.").splitlines()[
-            -_LAST_LINES:
-        ]:
+        for line in ended.lines or ["It had no output."]:
             self._context.say(f"failover_quorum_command for node {node}: {line}")
         raise Refused(
-            f"failover_quorum_command ({argv[0]}) for node {node} {how}. A member of etcd may go only if the "
-            "command ends with 0. This run has switched nothing off. Bring another member back first.",
+            f"failover_quorum_command ({argv[0]}) for node {node} {ended.how(seconds)}. A member of etcd may go "
+            "only if the command ends with 0. This run has switched nothing off. Bring another member back first.",
             node=node,
         )
 

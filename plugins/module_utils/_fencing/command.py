@@ -42,10 +42,19 @@ class CommandResult:
     error_output: str = ""
 
     @property
-    def last_lines(self) -> str:
+    def lines(self) -> list[str]:
         """Return its last lines. They may contain secrets: show them, but do not store them where others can read."""
-        lines = (self.error_output.strip() or self.output.strip()).splitlines()
-        return " ".join(lines[-_LINES:])
+        return (self.error_output.strip() or self.output.strip()).splitlines()[-_LINES:]
+
+    @property
+    def last_lines(self) -> str:
+        return " ".join(self.lines)
+
+    def how(self, seconds: float) -> str:
+        """Return how it ended, after the name of the command; ``seconds`` is the time that it had."""
+        if self.status is None:
+            return f"did not end within {seconds} s, and was killed"
+        return f"ended with {self.status}"
 
 
 def split(command: str, name: str) -> list[str]:
