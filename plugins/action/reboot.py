@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -18,7 +19,6 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action.reboot import ActionModule as BuiltinReboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
     Held,
@@ -28,7 +28,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     TimedOut,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.read_node import read_node
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import unexpected
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context, unexpected
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import record_phase
@@ -137,9 +137,7 @@ class ActionModule(BuiltinReboot):
         )
         if self._overridden:
             result["overridden_holds"] = self._overridden
-        if hasattr(self, "_connected"):
-            taken = {"requests": self._connected.requests, "bytes": self._connected.received}
-            _traffic.add(self._params.get("node") or "", taken)
+        _traffic.add(self._params.get("node") or "", self._context.traffic())
         return result
 
     def cleanup(self, force: bool = False) -> None:
@@ -409,11 +407,12 @@ class ActionModule(BuiltinReboot):
         if self._params.get("node"):
             self._progress.tell(waits(self._params["node"], "reboot", why))
 
+    @cached_property
+    def _context(self) -> Context:
+        return Context(self._params, check_mode=bool(self._task.check_mode))
+
     def _cluster(self) -> Cluster:
-        if not hasattr(self, "_connected"):
-            options = {name: self._params.get(name) for name in NAMES}
-            self._connected = Cluster(options, dry_run=bool(self._task.check_mode))
-        return self._connected
+        return self._context.cluster
 
     def _done(self, phase: str) -> None:
         self._phases[phase] = round(self._stage.elapsed, 1)

@@ -17,6 +17,7 @@ from ansible.errors import AnsibleConnectionFailure
 from unit.terminal import BEFORE_OUTPUT
 
 from ansible_collections.holdfast.kubernetes.plugins.action import reboot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import runner
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import OPERATION
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
@@ -354,7 +355,7 @@ class TestResumed:
     def test_check_mode_writes_no_lease_of_the_run(self, monkeypatch, check_mode):
         action = reboot.ActionModule.__new__(reboot.ActionModule)
         action._params, action._task = {}, SimpleNamespace(check_mode=check_mode)
-        monkeypatch.setattr(reboot, "Cluster", lambda _options, dry_run: dry_run)
+        monkeypatch.setattr(runner, "Cluster", lambda _options, dry_run: dry_run)
         assert action._cluster() is check_mode
 
     @pytest.mark.parametrize("record", [{"phase": "drain"}, {"phase": "ready"}, {"id": "other", "phase": "reboot"}])
