@@ -132,11 +132,9 @@ class Cluster:
             if not token:
                 return
 
-    def items(
-        self, path: str, *, field_selector: str = "", label_selector: str = "", limit: int = PAGE
-    ) -> Iterator[Object]:
+    def items(self, path: str, *, field_selector: str = "", label_selector: str = "") -> Iterator[Object]:
         """Read a collection in chunks; keeps only one chunk in memory."""
-        for page in self.pages(path, field_selector=field_selector, label_selector=label_selector, limit=limit):
+        for page in self.pages(path, field_selector=field_selector, label_selector=label_selector):
             yield from page.get("items") or []
 
     def rows(self, path: str, *, label_selector: str = "", limit: int = _ROWS) -> Iterator[Mapping[str, Any]]:

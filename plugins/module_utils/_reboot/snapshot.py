@@ -49,19 +49,16 @@ class Snapshot:
             return next(iter(self._all_of(paths.NODES, "metadata.name", "", "").get(name, ())), None)
         return next(iter(self._answer(("find", path), lambda: [self._cluster.find(path)])), None)
 
-    def items(
-        self, path: str, *, field_selector: str = "", label_selector: str = "", limit: int = 0
-    ) -> Iterator[Object]:
+    def items(self, path: str, *, field_selector: str = "", label_selector: str = "") -> Iterator[Object]:
         parts = [part for part in field_selector.split(",") if part]
         mine = next((part for part in parts if part.partition("=")[0] in _OF_A_NODE and "!" not in part), "")
         field, _equal, name = mine.partition("=")
         if mine and self._whole and name in self._names:
             rest = ",".join(part for part in parts if part != mine)
             return iter(self._all_of(path, field, rest, label_selector).get(name, ()))
-        key = ("items", path, field_selector, label_selector, str(limit))
-        more: dict[str, Any] = {"limit": limit} if limit else {}
-        more |= {"field_selector": field_selector, "label_selector": label_selector}
-        return iter(self._answer(key, lambda: list(self._cluster.items(path, **more))))
+        selectors = {"field_selector": field_selector, "label_selector": label_selector}
+        key = ("items", path, field_selector, label_selector)
+        return iter(self._answer(key, lambda: list(self._cluster.items(path, **selectors))))
 
     def rows(self, path: str, *, label_selector: str = "", limit: int = 0) -> Iterator[Mapping[str, Any]]:
         key = ("rows", path, label_selector, str(limit))
