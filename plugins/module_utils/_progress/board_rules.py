@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
@@ -117,14 +116,9 @@ def seconds_left(board: Board, now: float) -> float | None:
     return max(lanes)
 
 
-def counts(rows: Collection[Row]) -> Mapping[str, int]:
-    """Return the number of rows in each state."""
-    return Counter(row.state for row in rows)
-
-
 def summary(board: Board, now: float) -> str:
     """Return how far the run is, in one line."""
-    found, total = counts(board.rows), len(board.rows)
+    found, total = Counter(row.state for row in board.rows), len(board.rows)
     parts = [f"{found[DONE]} of {total} done"]
     parts += [f"{found[state]} {word}" for state, word in ((FAILED, "failed"), (WORKING, "at work")) if found[state]]
     left = found[WAITING] + found[QUEUED]
