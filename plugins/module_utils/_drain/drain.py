@@ -28,7 +28,7 @@ from .._budget.lifecycle_rules import DRAIN_FAILED, DRAINS, IS_DRAINED, Change, 
 from .._budget.node_operation import note_deletions, record_phase
 from .._budget.node_operation_rules import phase_of, volumes_before
 from .._progress.event_rules import waits
-from .._shared.bounds import cut
+from .._shared.bounds import cut, some
 from . import cordon, cordon_rules
 from .rules import (
     LATER,
@@ -543,6 +543,4 @@ def _never_message(name: str, blocked: list[dict[str, Any]], *, cordoned: bool) 
 
 
 def _sentence(blocked: list[dict[str, Any]]) -> str:
-    shown = [f"pod {item['namespace']}/{item['name']}: {item['reason']}" for item in blocked[:10]]
-    more = len(blocked) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    return some([f"pod {item['namespace']}/{item['name']}: {item['reason']}" for item in blocked], separator="; ")

@@ -15,6 +15,7 @@ from typing import Any
 
 from .._api.errors import InvalidInput
 from .._api.objects import Object
+from .._shared.bounds import some
 
 POD, ALERT = "pod", "alert"
 
@@ -205,9 +206,7 @@ def of_pod(pod: Object, selector: str) -> Blocker:
 
 def sentence(blockers: list[Blocker]) -> str:
     """The blockers as text for messages."""
-    shown = [str(blocker) for blocker in blockers[:10]]
-    more = len(blockers) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+    return some([str(blocker) for blocker in blockers], separator="; ")
 
 
 def _short(text: Any) -> str:
