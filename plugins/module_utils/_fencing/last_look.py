@@ -16,7 +16,6 @@ from typing import TypeVar
 
 from .._api.cluster import Cluster
 from .._api.errors import HoldfastError, Refused, TimedOut
-from .._api.objects import Object
 from .._budget import gate
 from . import still_down_rules
 
@@ -55,10 +54,6 @@ class Look:
     def overridden(self) -> list[str]:
         """The holds that were overridden, as namespace/holder."""
         return [f"{hold['namespace']}/{hold['holder']}" for hold in self.seen.overridden]
-
-    @property
-    def node(self) -> Object | None:
-        return self.seen.node
 
     @property
     def until(self) -> float:

@@ -17,8 +17,6 @@ from .._capi import machine_rules
 from .._fencing import host_rules
 from .._nodes import fact_rules
 
-# The types of addresses that a Node can have. Source: NodeAddressType of core/v1.
-ADDRESS_TYPES = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 # Variables of the roles that name the Node of a host. By default the host has the name of its Node.
 NODE_OF_HOST = ("graceful_shutdown_node", "node_agent_node_name", "rolling_reboot_node_name")

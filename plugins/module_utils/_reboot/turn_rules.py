@@ -31,11 +31,6 @@ class Budget:
     counted_in: str
     policy: Mapping[str, Any]
 
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups in which a failure of the node is counted."""
-        return tuple(dict.fromkeys((self.group, self.counted_in)))
-
 
 def budget_of(options: Mapping[str, Any], *, control_plane: bool) -> Budget:
     """The budget of a node.

@@ -214,10 +214,3 @@ class TestVariables:
         own = {name for file in defaults for name, value in file.items() if value == "{{ inventory_hostname }}"}
 
         assert own == set(rules.NODE_OF_HOST)
-
-
-def test_addresses_of_the_documentation_are_those_of_the_rules(checkout):
-    _code, text, *_rest = (checkout / "plugins/inventory/nodes.py").read_text().split('"""')
-    option = yaml.safe_load(text)["options"]["address_types"]
-
-    assert option["choices"] == list(rules.ADDRESS_TYPES)

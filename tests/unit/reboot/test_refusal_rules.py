@@ -67,7 +67,7 @@ def test_a_control_plane_needs_others():
 
 def test_the_budget_of_a_node():
     worker = turn_rules.budget_of(GROUP, control_plane=False)
-    assert worker.groups == ("workers",)
+    assert (worker.group, worker.counted_in) == ("workers", "workers")
     assert worker.policy == {
         "selector": "pool=blue,!node-role.kubernetes.io/control-plane",
         "max_unavailable": "10%",
@@ -79,16 +79,17 @@ def test_the_budget_of_a_node():
 
 def test_the_budget_of_a_control_plane_node():
     budget = turn_rules.budget_of(GROUP, control_plane=True)
-    assert budget.groups == ("control-plane", "workers")
+    assert (budget.group, budget.counted_in) == ("control-plane", "workers")
     assert budget.policy == {"selector": "node-role.kubernetes.io/control-plane", "max_unavailable": "1"}
     together = turn_rules.budget_of({**GROUP, "selector": "", "control_plane_group": "none"}, control_plane=True)
-    assert (together.groups, together.policy["selector"]) == (("workers",), "")
+    assert (together.group, together.counted_in, together.policy["selector"]) == ("workers", "workers", "")
 
 
 def test_the_budget_of_a_node_whose_operation_is_in_another_group():
     options = {**GROUP, "operation_group": "databases"}
-    assert turn_rules.budget_of(options, control_plane=False).groups == ("workers", "databases")
-    assert turn_rules.budget_of(options, control_plane=True).groups == ("control-plane", "databases")
+    worker, control_plane = (turn_rules.budget_of(options, control_plane=own) for own in (False, True))
+    assert (worker.group, worker.counted_in) == ("workers", "databases")
+    assert (control_plane.group, control_plane.counted_in) == ("control-plane", "databases")
 
 
 def test_hosts_that_dropped_out():
