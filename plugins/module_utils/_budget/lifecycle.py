@@ -26,7 +26,6 @@ from . import runs
 from .lifecycle_rules import ENDS, WAITS, Change, Patch, Work, is_of, may_change, others_work_on_it, patch_of, run_of
 
 _REFUSED = "holdfast-conditions-refused"
-_CONFLICT = 409
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Report:
             try:
                 node = cluster.merge_conditions(paths.node(node_rules.name(node)), metadata, patch.conditions)
             except ApiFailure as error:
-                if error.status == _CONFLICT or passing(error.status):
+                if error.status == 409 or passing(error.status):
                     raise
                 self._warn(error)
             else:

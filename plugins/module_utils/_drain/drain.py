@@ -448,8 +448,7 @@ class _DrainRun:
             options["gracePeriodSeconds"] = self._params["grace_period"]
         try:
             if self._params["disable_eviction"] or delete:
-                body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-                self._cluster.delete(paths.pod(pod.namespace, pod.name), body, patient=False)
+                self._cluster.delete(paths.pod(pod.namespace, pod.name), options, patient=False)
             else:
                 body = {
                     "apiVersion": "policy/v1",

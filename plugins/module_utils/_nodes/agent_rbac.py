@@ -16,8 +16,6 @@ from .._api.watch import retry_conflicts
 from . import rbac_rules
 from .rbac_rules import BINDING, ROLE
 
-_FORBIDDEN = 403
-
 
 def agent_rbac(context: Context, params: Params) -> Result:
     """Write the role and its binding, or remove them if no Node has an agent any more."""
@@ -34,7 +32,7 @@ def agent_rbac(context: Context, params: Params) -> Result:
         else:
             pairs = [(wanted, *_remove(cluster, wanted, keep=bool(needed))) for wanted in (BINDING, ROLE)]
     except ApiFailure as error:
-        if error.status != _FORBIDDEN:
+        if error.status != 403:
             raise
         raise HoldfastError(
             f"These credentials can't write the rights of node agents: {error.message} Ask an administrator to apply "
@@ -75,8 +73,7 @@ def _remove(cluster: Cluster, wanted: Object, *, keep: bool) -> tuple[Object | N
 
 
 def _delete(cluster: Cluster, path: str, item: Object) -> None:
-    preconditions = {"uid": item["metadata"]["uid"]}
     try:
-        cluster.delete(path, {"preconditions": preconditions})
+        cluster.delete(path, {"preconditions": {"uid": item["metadata"]["uid"]}})
     except NotFound:
         return

@@ -48,9 +48,8 @@ def leftovers(cluster: Cluster, node: str) -> list[dict[str, Any]]:
 
 
 def _remove(cluster: Cluster, item: dict[str, Any]) -> None:
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": item["uid"]}}
     try:
-        cluster.delete(paths.pod(item["namespace"], item["name"]), options)
+        cluster.delete(paths.pod(item["namespace"], item["name"]), {"preconditions": {"uid": item["uid"]}})
     except NotFound:
         return
     except ApiFailure as error:
