@@ -79,10 +79,8 @@ def inhibited_by(node: Object) -> list[str]:
 
     Source: the design of the condition. Commas separate several holds, oldest first.
     """
-    found = condition(node, SHUTDOWN_INHIBITED)
-    if found is None or found.get("status") != "True":
-        return []
-    return [entry for entry in str(found.get("reason") or "").split(",") if entry]
+    reason = (condition(node, SHUTDOWN_INHIBITED) or {}).get("reason") if refuses_shutdown(node) else ""
+    return [entry for entry in str(reason or "").split(",") if entry]
 
 
 def refuses_shutdown(node: Object) -> bool:

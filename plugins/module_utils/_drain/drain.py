@@ -53,6 +53,8 @@ _PARALLEL = 16
 _NAMESPACES = 8
 _LOOK_AGAIN = 10.0
 _SHOW_EVERY = 1.0
+# Seconds until the next attempt after a refusal that says nothing about a budget.
+_ASK_LATER = 5.0
 # The cause of each 429 that a budget answers. A webhook may answer 429, too, for example while it moves a virtual
 # machine. Source: pkg/registry/core/pod/storage/eviction.go of Kubernetes.
 _BY_BUDGET = "DisruptionBudget"
@@ -523,14 +525,11 @@ def _refusal(pod: Pod, error: ApiFailure) -> Event:
         # Another pod has this name now; the pod to evict is gone.
         return lambda state: state.missing(pod.uid, time.monotonic())
     if error.status == 403 and "NamespaceTerminating" in causes:
-        return lambda state: state.refused(pod.uid, now, message, retry_after=ASK_LATER, by_budget=False)
+        return lambda state: state.refused(pod.uid, now, message, retry_after=_ASK_LATER, by_budget=False)
     # An API server that has just started may answer 401: it says nothing about the pod.
     passing = by_budget or error.status in (401, 409, 429) or error.status >= 500
-    pause = error.retry_after or (ASK_LATER if error.status in (401, 429) and not by_budget else None)
+    pause = error.retry_after or (_ASK_LATER if error.status in (401, 429) and not by_budget else None)
     return lambda state: state.refused(pod.uid, now, message, retry_after=pause, by_budget=by_budget, final=not passing)
-
-
-ASK_LATER = 5.0
 
 
 def _never_message(name: str, blocked: list[dict[str, Any]], *, cordoned: bool) -> str:

@@ -24,7 +24,8 @@ from .._fencing import agent, agent_rules, command, evidence_rules, last_look, r
 from .._fencing.annotation import reboot_annotation
 from .._fencing.key_rules import HARD, SOFT
 from .._fencing.last_look import Look
-from .._fencing.redfish import OFF, ON, Bmc, BmcFailure, System
+from .._fencing.redfish import Bmc
+from .._fencing.redfish_rules import OFF, ON, BmcFailure, System
 from . import rules, ways_rules
 from .ending_rules import NOTHING_WRITTEN
 from .facts_rules import FENCE_AGENT, METAL3, REDFISH

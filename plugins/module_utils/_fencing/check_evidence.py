@@ -13,7 +13,7 @@ from .._api.cluster import Cluster
 from .._api.errors import NotFound
 from .._api.objects import Object
 from .._capi import machine_rules
-from . import agent, agent_rules, evidence_rules, find_host, redfish
+from . import agent, agent_rules, evidence_rules, find_host, redfish, redfish_rules
 from . import command as commands
 from . import host_rules as hosts
 
@@ -126,7 +126,7 @@ def _confirm_redfish(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any
     evidence_rules.check_system(
         name, system.uuid, uri=uri, expected=str(evidence.get("uuid") or ""), of_node=node_rules.system_uuid(node)
     )
-    if system.power_state != redfish.OFF:
+    if system.power_state != redfish_rules.OFF:
         raise evidence_rules.not_confirmed(name, f"{uri} reports PowerState {system.power_state}")
     return {"power_state": system.power_state, "uuid": system.uuid}
 

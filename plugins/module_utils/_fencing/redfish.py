@@ -14,13 +14,11 @@ from .._api.connection import IMPORT_ERROR
 from .._api.errors import InvalidInput
 from . import redfish_rules as rules
 from .evidence_rules import check_uri
-from .redfish_rules import OFF, ON, BmcFailure, System
+from .redfish_rules import BmcFailure, System
 
 if not IMPORT_ERROR:
     import urllib3
     from urllib3.exceptions import HTTPError
-
-__all__ = ["OFF", "ON", "Bmc", "BmcFailure", "System"]
 
 # Seconds to connect to the BMC, and to wait for its answer.
 TIMEOUT = (5.0, 20.0)

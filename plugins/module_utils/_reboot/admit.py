@@ -344,8 +344,8 @@ class _Admission:
             "time_zone": params["window_time_zone"],
             "margin": params["window_margin"],
             "wait_timeout": 0 if self._facts.has_slot else params["window_wait"],
+            "name": self._settings.node,
         }
-        options = {**options, "name": self._settings.node}
         found = maintenance_window(self._context, options, waits=self._show_waiting)
         window = Window(found["open"], found["opens"] or "", found["seconds_left"])
         facts = self._facts if found["waited"] < 1 else self._facts.stale()

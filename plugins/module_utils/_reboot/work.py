@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .._api.errors import HoldfastError
@@ -49,7 +49,7 @@ class Work:
     silences: Silences | None = None
     conditions: bool = False
     taint: bool = False
-    changed: bool = field(default=False)
+    changed: bool = False
 
     def record(self, phase: str = "", result: str = "", detail: str = "", *, claimed: bool = False) -> dict[str, Any]:
         """Record the phase or the result; return the record."""

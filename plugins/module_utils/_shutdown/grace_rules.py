@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Union
 
@@ -102,7 +102,7 @@ class Configured:
     """
 
     groups: Groups = ()
-    refusals: tuple[str, ...] = field(default=())
+    refusals: tuple[str, ...] = ()
 
 
 def groups(total: Seconds = 0, critical: Seconds = 0, by_priority: Iterable[Group] = ()) -> Groups:

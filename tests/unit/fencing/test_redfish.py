@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish import Bmc, BmcFailure, System
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish import Bmc
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish_rules import BmcFailure, System
 
 URI = "https://bmc/redfish/v1/Systems/1"
 
