@@ -92,6 +92,11 @@ class ApiFailure(HoldfastError):
         self.body_message = body_message
 
 
+def passing(status: int) -> bool:
+    """Whether the same request may get another answer a moment after one with this status."""
+    return status in (0, 429) or status >= 500
+
+
 class Outdated(ApiFailure):
     """A change could not be written while the API server was unavailable: read again, and decide again.
 

@@ -16,7 +16,7 @@ from typing import Any, Callable, TypeVar
 
 from .cluster import Cluster
 from .connection import IMPORT_ERROR
-from .errors import ApiFailure, Outdated, Unreachable
+from .errors import ApiFailure, Outdated, Unreachable, passing
 from .event_stream import EventStream
 from .objects import Object
 
@@ -269,11 +269,6 @@ def retry_conflicts(attempt: Callable[[], _Result], *, seconds: float = 30) -> _
             # An overloaded server gets longer and longer pauses.
             longest = _PAUSES[min(failures, len(_PAUSES)) - 1] if isinstance(error, Outdated) else 0.2
             time.sleep(random.uniform(0, longest))  # noqa: S311 - no secret
-
-
-def passing(status: int) -> bool:
-    """Whether the same request may get another answer a moment after one with this status."""
-    return status in (0, 429) or status >= 500
 
 
 def _whole_seconds(seconds: float) -> int:

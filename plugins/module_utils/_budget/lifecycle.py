@@ -16,12 +16,12 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure
+from .._api.errors import ApiFailure, passing
 from .._api.objects import Object
 from .._api.patience import contains
 from .._api.read_node import read_node
 from .._api.runner import Context
-from .._api.watch import passing, retry_conflicts
+from .._api.watch import retry_conflicts
 from . import runs
 from .lifecycle_rules import ENDS, WAITS, Change, Patch, Work, is_of, may_change, others_work_on_it, patch_of, run_of
 

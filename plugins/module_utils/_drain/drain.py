@@ -17,7 +17,7 @@ from typing import Any, Callable
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused, TimedOut, Unreachable
+from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused, TimedOut, Unreachable, passing
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -527,9 +527,9 @@ def _refusal(pod: Pod, error: ApiFailure) -> Event:
     if error.status == 403 and "NamespaceTerminating" in causes:
         return lambda state: state.refused(pod.uid, now, message, retry_after=_ASK_LATER, by_budget=False)
     # An API server that has just started may answer 401: it says nothing about the pod.
-    passing = by_budget or error.status in (401, 409, 429) or error.status >= 500
+    passes = by_budget or error.status in (401, 409) or passing(error.status)
     pause = error.retry_after or (_ASK_LATER if error.status in (401, 429) and not by_budget else None)
-    return lambda state: state.refused(pod.uid, now, message, retry_after=pause, by_budget=by_budget, final=not passing)
+    return lambda state: state.refused(pod.uid, now, message, retry_after=pause, by_budget=by_budget, final=not passes)
 
 
 def _never_message(name: str, blocked: list[dict[str, Any]], *, cordoned: bool) -> str:

@@ -15,10 +15,10 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, NotFound, Unreachable
+from .._api.errors import ApiFailure, HoldfastError, NotFound, Unreachable, passing
 from .._api.objects import Object
 from .._api.times import seconds_between
-from .._api.watch import Changed, Deadline, Follower, Listed, passing
+from .._api.watch import Changed, Deadline, Follower, Listed
 from .log_rules import Condition, Due, EventLog
 from .text_rules import plain
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, TimedOut, Unreachable
+from .._api.errors import ApiFailure, TimedOut, Unreachable, passing
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
-from .._api.watch import Deadline, Follower, Listed, passing, wait_for
+from .._api.watch import Deadline, Follower, Listed, wait_for
 from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import daemonsets_before, phase_of
 from .._drain.drain import pods_on

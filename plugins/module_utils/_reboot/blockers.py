@@ -12,7 +12,7 @@ from typing import Any
 
 from .._api import paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, InvalidInput, TimedOut, Unreachable
+from .._api.errors import ApiFailure, InvalidInput, TimedOut, Unreachable, passing
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -96,7 +96,7 @@ class _Look:
         except Unreachable:
             return before
         except ApiFailure as error:
-            if error.status != 429 and error.status < 500:
+            if not passing(error.status):
                 raise
             return before
 

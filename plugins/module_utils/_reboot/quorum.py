@@ -12,7 +12,7 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, TimedOut, Unreachable
+from .._api.errors import ApiFailure, TimedOut, Unreachable, passing
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -95,7 +95,7 @@ def _wait(cluster: Cluster, params: Params, seen: Seen, deadline: Deadline) -> S
             seen = look(cluster, params)
         except (Unreachable, ApiFailure) as error:
             # When etcd has just lost a member, the API may not answer for a while.
-            if isinstance(error, ApiFailure) and error.status < 500 and error.status != 429:
+            if isinstance(error, ApiFailure) and not passing(error.status):
                 raise
     return seen
 
