@@ -10,10 +10,10 @@ import hashlib
 from . import paths
 from .cluster import Cluster
 from .errors import ApiFailure
+from .names import COLLECTION
 from .objects import Object
 from .times import to_text
 
-COMPONENT = "holdfast.kubernetes"
 _LONGEST = 1024
 
 
@@ -36,9 +36,9 @@ def warning(item: Object, reason: str, message: str, *, mark: str, now: str) -> 
         "type": "Warning",
         "reason": reason,
         "message": message[:_LONGEST],
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-        "reportingInstance": COMPONENT,
+        "source": {"component": COLLECTION},
+        "reportingComponent": COLLECTION,
+        "reportingInstance": COLLECTION,
         "firstTimestamp": moment,
         "lastTimestamp": moment,
         "count": 1,

@@ -25,8 +25,9 @@ RUN = "holdfast.dev/run"
 REASON = "holdfast.dev/reason"
 # A label on a Node, by a person: do not reboot it.
 EXCLUDE = "holdfast.dev/exclude"
-# A label on the objects that this collection creates.
+# A label on the objects that this collection creates, and its value.
 MANAGED_BY = "app.kubernetes.io/managed-by"
+COLLECTION = "holdfast.kubernetes"
 # A label on the ConfigMap of a group.
 LEDGER = "holdfast.dev/ledger"
 # On a Node: the values that the opt-outs replaced.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, Refused
-from .._api.names import LEDGER, MANAGED_BY, NAMESPACE
+from .._api.names import COLLECTION, LEDGER, MANAGED_BY, NAMESPACE
 from .._api.objects import Object
 from .ledger_rules import Ledger, UnknownFields
 
@@ -90,7 +90,7 @@ def store(cluster: Cluster, group: str, before: Object | None, ledger: Ledger) -
     metadata = {
         "name": config_map_name(group),
         "namespace": NAMESPACE,
-        "labels": {LEDGER: "group", MANAGED_BY: "holdfast.kubernetes"},
+        "labels": {LEDGER: "group", MANAGED_BY: COLLECTION},
     }
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": ledger.to_data()}
     if cluster.dry_run and cluster.find(paths.one("/api/v1/namespaces", NAMESPACE)) is None:

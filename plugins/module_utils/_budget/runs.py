@@ -20,7 +20,7 @@ from datetime import datetime
 from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, NotFound, Refused
-from .._api.names import MANAGED_BY, NAMESPACE, RUN
+from .._api.names import COLLECTION, MANAGED_BY, NAMESPACE, RUN
 from .._api.objects import Object, only_as_seen
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
@@ -35,7 +35,7 @@ RENEW_AGAIN = 2.0
 
 def all_runs(cluster: Cluster) -> list[Run]:
     """Every run that has a Lease."""
-    leases = cluster.items(paths.leases(NAMESPACE), label_selector=f"{MANAGED_BY}=holdfast.kubernetes")
+    leases = cluster.items(paths.leases(NAMESPACE), label_selector=f"{MANAGED_BY}={COLLECTION}")
     return [read(lease) for lease in leases if lease["metadata"]["name"].startswith("run.")]
 
 
@@ -132,7 +132,7 @@ def _begin(cluster: Cluster, run: str, holder: str, now: str, *, patient: bool) 
         "metadata": {
             "name": lease_name(run),
             "namespace": NAMESPACE,
-            "labels": {MANAGED_BY: "holdfast.kubernetes"},
+            "labels": {MANAGED_BY: COLLECTION},
             "annotations": {RUN: run},
         },
         "spec": {

@@ -12,11 +12,10 @@ from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.objects import Object
 from .._api.runner import Context, Params
+from .._shared.hold_rules import NODE_LEASES
 from . import dead_node_rules as rules
 from .log_rules import Condition
 from .source import Event, Later
-
-_LEASES = "kube-node-lease"
 
 
 class DeadNode:
@@ -46,7 +45,7 @@ class DeadNode:
         return (found,) if found else ()
 
     def event(self, item: Object, condition: Condition, now: datetime) -> Event:
-        lease = self.cluster().find(paths.lease(_LEASES, node_rules.name(item)))
+        lease = self.cluster().find(paths.lease(NODE_LEASES, node_rules.name(item)))
         over = self._over(self.path(item), lease, condition, now)
         if over and over > now:
             raise Later(over)

@@ -15,7 +15,7 @@ from typing import Any
 from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import NotFound
-from .._api.names import MANAGED_BY, NAMESPACE
+from .._api.names import COLLECTION, MANAGED_BY, NAMESPACE
 from .._api.objects import Object
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
@@ -92,6 +92,6 @@ def _store(cluster: Cluster, before: Object | None, data: Mapping[str, str]) -> 
         cluster.replace(paths.one(paths.config_maps(NAMESPACE), AUDIT), {**before, "data": dict(data)})
         return
     ensure_namespace(cluster)
-    metadata = {"name": AUDIT, "namespace": NAMESPACE, "labels": {MANAGED_BY: "holdfast.kubernetes"}}
+    metadata = {"name": AUDIT, "namespace": NAMESPACE, "labels": {MANAGED_BY: COLLECTION}}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
     cluster.create(paths.config_maps(NAMESPACE), body)

@@ -28,11 +28,11 @@ from .._fencing import check_evidence, evidence_rules, last_look
 from .._fencing.redfish_rules import BmcFailure
 from .._progress.event_rules import waits
 from .._shared.bounds import bounded
+from .._shared.hold_rules import NODE_LEASES
 from . import taint_rules as rules
 from .rules import known_off
 from .taint_rules import GONE, LEFT, STAYS, Attachment, Occupant
 
-_NODE_LEASES = "kube-node-lease"
 # Seconds. A look may take as long as a verify command, and is repeated if the Node changed meanwhile.
 _PATIENCE = 180.0
 # Seconds between two looks at a node that is not off yet.
@@ -235,7 +235,7 @@ def _live_slot(cluster: Cluster, name: str) -> Any:
 
 
 def _kubelets_lease(cluster: Cluster, name: str) -> Object | None:
-    return cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
+    return cluster.find(paths.one(paths.leases(NODE_LEASES), name))
 
 
 def _last_sign(lease: Object | None) -> datetime | None:
@@ -264,7 +264,7 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any], lea
     def renewed(item: Object | None) -> bool:
         return item is not None and rules.last_sign(item) != last
 
-    if missing > 0 and renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, renewed, Deadline(missing))):
+    if missing > 0 and renewed(wait_for(cluster, paths.leases(NODE_LEASES), name, renewed, Deadline(missing))):
         raise _renewed(name)
     evidence_rules.check_silent_since(evidence, node=name, last_sign=last)
     return missing > 0

@@ -12,7 +12,7 @@ from typing import Any
 from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, Held, HoldfastError, InvalidInput, NotFound, TimedOut, Unreachable
-from .._api.names import MANAGED_BY, REASON, SHUTDOWN_INHIBITED
+from .._api.names import COLLECTION, MANAGED_BY, REASON, SHUTDOWN_INHIBITED
 from .._api.node_rules import annotations_of, condition, confirms, inhibited_by, labels_of
 from .._api.objects import Object, only_as_seen
 from .._api.option_rules import as_texts
@@ -22,8 +22,6 @@ from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts, w
 from .._shared.bounds import cut, plain, some
 from .._shared.hold_rules import FIELD_SELECTOR, entry_of
 from .rules import age, check_names, describe, holds, sentence
-
-_OURS = "holdfast.kubernetes"
 
 
 def lease_hold(context: Context, params: Params) -> Result:
@@ -166,7 +164,7 @@ def _wanted(cluster: Cluster, before: Object | None, params: Params) -> Object:
     metadata: Object = dict((before or {}).get("metadata") or {})
     spec: Object = dict((before or {}).get("spec") or {})
     if before is None:
-        metadata = {"name": params["node"], "namespace": params["namespace"], "labels": {MANAGED_BY: _OURS}}
+        metadata = {"name": params["node"], "namespace": params["namespace"], "labels": {MANAGED_BY: COLLECTION}}
     other = spec.get("holderIdentity")
     if other and other != params["holder"]:
         raise _held_by_other(params, spec)
@@ -248,7 +246,7 @@ def _end_version(cluster: Cluster, params: Params, before: Object) -> tuple[Obje
         ApiFailure: With status 409 if the Lease has changed since.
     """
     path, spec = paths.lease(params["namespace"], params["node"]), before["spec"]
-    if labels_of(before).get(MANAGED_BY) == _OURS:
+    if labels_of(before).get(MANAGED_BY) == COLLECTION:
         _delete(cluster, path, before)
         return before, None
     # Someone else created the Lease object and only lets us use it: empty it as leader election in client-go does.

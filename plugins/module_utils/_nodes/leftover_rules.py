@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from .._api.objects import Object
+from .._drain.rules import MIRROR
 
 _BY_SHUTDOWN = ("Terminated", "NodeShutdown")
 # These controllers replace such pods and ignore the old ones. Others count them, or read why they ended.
 _FORGETFUL_GROUPS = ("", "apps")
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 def is_leftover(pod: Object) -> bool:
@@ -25,7 +25,7 @@ def is_leftover(pod: Object) -> bool:
     if status.get("phase") not in ("Succeeded", "Failed"):
         return False
     # The kubelet itself starts a static pod again, under the same name.
-    if _MIRROR in (pod["metadata"].get("annotations") or {}):
+    if MIRROR in (pod["metadata"].get("annotations") or {}):
         return False
     conditions = status.get("conditions") or []
     by_kubelet = any(

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.names import MANAGED_BY, SHUTDOWN_INHIBITED
+from .._api.names import COLLECTION, MANAGED_BY, SHUTDOWN_INHIBITED
 from .._api.objects import Object
 
 NAME = "holdfast-node-agent"
 _API = "rbac.authorization.k8s.io"
 _COLLECTION = f"/apis/{_API}/v1/"
-_METADATA = {"name": NAME, "labels": {MANAGED_BY: "holdfast.kubernetes"}}
+_METADATA = {"name": NAME, "labels": {MANAGED_BY: COLLECTION}}
 
 # Agents have the identity of their kubelet, which may already read its Node, write its status and create Events.
 ROLE: Object = {

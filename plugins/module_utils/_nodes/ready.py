@@ -21,11 +21,10 @@ from .._drain.drain import pods_on
 from .._drain.rules import Pod, read_pod
 from .._progress.event_rules import waits
 from .._shared.bounds import some
+from .._shared.hold_rules import NODE_LEASES
 from .ready_rules import daemon_pods_not_ready, is_back
 
 _SECONDS_BETWEEN_READS = 1.0
-# In this namespace each kubelet renews a Lease of its node's name, every 10 s by default.
-_NODE_LEASES = "kube-node-lease"
 
 
 def node_ready(context: Context, params: Params) -> Result:
@@ -103,14 +102,14 @@ def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> No
     Raises:
         TimedOut: The kubelet did not renew it.
     """
-    lease = cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
+    lease = cluster.find(paths.one(paths.leases(NODE_LEASES), name))
     if lease is None:
         return
 
     def is_renewed(item: Object | None) -> bool:
         return item is not None and _renew_time(item) != _renew_time(lease)
 
-    if not is_renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, is_renewed, deadline)):
+    if not is_renewed(wait_for(cluster, paths.leases(NODE_LEASES), name, is_renewed, deadline)):
         raise TimedOut(
             f"The kubelet of node {name} gave no sign of life within {deadline.seconds} s; the last one is from "
             f"{_renew_time(lease) or 'never'}. Check the node's console.",

@@ -16,8 +16,10 @@ from typing import Any
 from .bounds import cut, digest, oldest_first
 
 NAMESPACE = "holdfast"
+# In this namespace each kubelet renews a Lease of its node's name, every 10 s by default.
+NODE_LEASES = "kube-node-lease"
 # These have the heartbeats of the kubelets, and the Leases of this collection's own runs.
-FORBIDDEN_NAMESPACES = ("kube-node-lease", NAMESPACE)
+FORBIDDEN_NAMESPACES = (NODE_LEASES, NAMESPACE)
 FIELD_SELECTOR = ",".join(f"metadata.namespace!={name}" for name in FORBIDDEN_NAMESPACES)
 # The condition of a Node whose reason names the holds that the node agent enforces.
 CONDITION = "ShutdownInhibited"
