@@ -18,7 +18,7 @@ from .._logind.inhibitor_rules import Inhibitor
 from .._logind.runner import Context, Params, Result
 from . import logind_files, logind_rules, whole_file
 from .grace_rules import Groups, needed, wanted
-from .kubelet_files import find_kubelet, read_settings
+from .kubelet_files import kubelet_of, read_settings
 from .kubelet_rules import Kubelet, Settings
 from .logind_rules import LogindFiles
 from .plan_rules import (
@@ -114,9 +114,7 @@ def _refuse_in_shutdown(bus: NodeBus) -> None:
 
 
 def _look(bus: NodeBus, params: Params) -> _Node:
-    unit = params["kubelet_unit"]
-    given = {name: params.get(f"kubelet_{name}") for name in ("config", "config_dir")}
-    kubelet = find_kubelet(bus, unit if "." in unit else f"{unit}.service", given)
+    kubelet = kubelet_of(bus, params)
     text, version = whole_file.read(_MEMORY), bus.systemd_version()
     try:
         memory = Memory.from_data(json.loads(text)) if text else Memory()
@@ -229,7 +227,7 @@ def _reload_needed(node: _Node, outcome: Outcome, state: str) -> bool:
     if any(_logind(path) for path in outcome.after):
         return True
     wanted_there = state == "present" and any(_logind(path) for path in outcome.memory.made)
-    return wanted_there and not _same(_effective(node.bus), node.logind.seconds)
+    return wanted_there and not logind_rules.same(_effective(node.bus), node.logind.seconds)
 
 
 def _stale(node: _Node, divided: Groups) -> bool:
@@ -239,11 +237,6 @@ def _stale(node: _Node, divided: Groups) -> bool:
     changed = node.kubelet.started is not None and node.settings.changed > node.kubelet.started
     mine = [item for item in node.bus.logind().inhibitors if item.pid == node.kubelet.pid and item.mode == "delay"]
     return changed or (bool(needed(divided)) and not mine)
-
-
-def _same(one: float, other: float) -> bool:
-    """Compare seconds; logind counts in microseconds."""
-    return one == other or abs(one - other) < 0.000001
 
 
 def _expected(node: _Node, outcome: Outcome) -> float:
@@ -315,7 +308,7 @@ def _reload(node: _Node, outcome: Outcome) -> None:
     bus.reload_logind()
     files = logind_files.read(node.version)
     end = time.monotonic() + _PATIENCE
-    while not _same(_effective(bus), files.seconds):
+    while not logind_rules.same(_effective(bus), files.seconds):
         if time.monotonic() > end:
             raise TimedOut(
                 f"logind was reloaded, but {_PATIENCE:.0f} s later its InhibitDelayMaxSec is {_effective(bus):g} s, "

@@ -13,7 +13,7 @@ from typing import Any
 from .._logind.bus import NodeBus
 from .._logind.runner import Context, Params, Result
 from . import logind_files, logind_rules
-from .kubelet_files import find_kubelet, read_settings
+from .kubelet_files import kubelet_of, read_settings
 from .proof_rules import UNTOLD, LastShutdown, Problem, Snapshot, in_effect, problems, read_state
 
 _STATE = "graceful_node_shutdown_state"
@@ -26,9 +26,7 @@ _LOOK_EVERY = 0.5
 def graceful_shutdown_info(context: Context, params: Params) -> Result:
     """Return whether the next shutdown of this node will be graceful, and whether the last one was."""
     bus = context.bus
-    unit = params["kubelet_unit"]
-    given = {name: params.get(f"kubelet_{name}") for name in ("config", "config_dir", "root_dir")}
-    kubelet = find_kubelet(bus, unit if "." in unit else f"{unit}.service", given)
+    kubelet = kubelet_of(bus, params)
     last, trouble = _last(bus, Path(kubelet.root_dir) / _STATE)
     snapshot = Snapshot(
         kubelet=kubelet,

@@ -36,6 +36,13 @@ _PROC = Path("/proc")
 _START_TIME = 19
 
 
+def kubelet_of(bus: NodeBus, params: Mapping[str, Any]) -> Kubelet:
+    """Return the kubelet that the options of a module name."""
+    unit = params["kubelet_unit"]
+    given = {name: params.get(f"kubelet_{name}") for name in ("config", "config_dir", "root_dir")}
+    return find_kubelet(bus, unit if "." in unit else f"{unit}.service", given)
+
+
 def find_kubelet(bus: NodeBus, unit: str, given: Mapping[str, str | None]) -> Kubelet:
     """Return the kubelet of a unit, from the command line that it runs with; else from the one that would start it.
 

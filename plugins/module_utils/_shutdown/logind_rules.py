@@ -12,6 +12,8 @@ from fractions import Fraction
 from math import inf
 
 DEFAULT = 5.0
+# logind counts in microseconds.
+PRECISION = 0.000001
 _SECTION, _KEY = "Login", "InhibitDelayMaxSec"
 # D-Bus encodes infinity as the largest number of 64 bits, in microseconds.
 _ENDLESS = 2**63 / 1_000_000
@@ -71,6 +73,11 @@ def finite(seconds: float) -> float | None:
 def effective(seconds: float) -> float:
     """Return the seconds that D-Bus gives (InhibitDelayMaxUSec), with infinity for no limit."""
     return inf if seconds > _ENDLESS else seconds
+
+
+def same(one: float, other: float) -> bool:
+    """Return whether two numbers of seconds are the same for logind."""
+    return one == other or abs(one - other) < PRECISION
 
 
 def delay(text: str) -> float | None:

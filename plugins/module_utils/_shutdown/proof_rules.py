@@ -17,7 +17,7 @@ from .._api.times import from_text
 from .._logind.inhibitor_rules import Inhibitor, Logind, moment
 from . import grace_rules as grace
 from .kubelet_rules import Kubelet, Settings
-from .logind_rules import DEFAULT, LogindFiles
+from .logind_rules import DEFAULT, PRECISION, LogindFiles, same
 
 NEEDS_MORE, NOT_RELOADED = "kubelet_needs_more", "logind_not_reloaded"
 LOCK_MISSING, NOT_RUNNING, UNKNOWN = "delay_lock_missing", "kubelet_not_running", "kubelet_unknown"
@@ -27,8 +27,6 @@ UNFINISHED, UNTOLD = "last_shutdown_unfinished", "last_shutdown_unreadable"
 _HARMLESS = (NOT_RELOADED, UNFINISHED, UNTOLD)
 # Go writes more digits than Python reads.
 _FRACTION = re.compile(r"(\.\d{1,6})\d*")
-# logind counts in microseconds.
-_SAME = 0.000001
 
 
 @dataclass(frozen=True)
@@ -204,8 +202,8 @@ def _of_kubelet(snapshot: Snapshot) -> Iterator[Problem]:
 
 def _of_logind(snapshot: Snapshot) -> Iterator[Problem]:
     files, effective = snapshot.files, snapshot.effective
-    reloaded = abs(files.seconds - effective) < _SAME or files.seconds == effective
-    if snapshot.needed - effective > _SAME:
+    reloaded = same(files.seconds, effective)
+    if snapshot.needed - effective > PRECISION:
         cause = (
             _winner(files)
             if reloaded
