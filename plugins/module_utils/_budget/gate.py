@@ -34,6 +34,11 @@ class Pass:
     overridden: list[dict[str, Any]] = field(default_factory=list)
     node: Object | None = None
 
+    @property
+    def overridden_names(self) -> list[str]:
+        """The overridden holds, as namespace/holder."""
+        return [f"{hold['namespace']}/{hold['holder']}" for hold in self.overridden]
+
 
 def check(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "") -> Pass:
     """Check that no holder and no other run is using the node.

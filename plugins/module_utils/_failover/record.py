@@ -175,7 +175,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
             # If the phase is recorded already, no write below shows that the Node has changed meanwhile.
             still_down_rules.check_still_down(seen.node, record)
         if seen.overridden:
-            facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
+            facts["overridden_holds"] = seen.overridden_names
     change = _change(params, facts)
     wanted = rules.advance(record, change, cluster.now())
     if wanted == record and not change.result:

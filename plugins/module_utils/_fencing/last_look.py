@@ -53,7 +53,7 @@ class Look:
     @property
     def overridden(self) -> list[str]:
         """The holds that were overridden, as namespace/holder."""
-        return [f"{hold['namespace']}/{hold['holder']}" for hold in self.seen.overridden]
+        return self.seen.overridden_names
 
     @property
     def until(self) -> float:
