@@ -74,6 +74,10 @@ def unschedulable(node: Object) -> bool:
     return bool((node.get("spec") or {}).get("unschedulable"))
 
 
+def taints(node: Object) -> list[dict[str, Any]]:
+    return list((node.get("spec") or {}).get("taints") or [])
+
+
 def inhibited_by(node: Object) -> list[str]:
     """The ``namespace/holder`` entries in the reason of ShutdownInhibited; empty unless the condition is True.
 

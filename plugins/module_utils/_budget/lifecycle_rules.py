@@ -131,7 +131,7 @@ def ours(node: Object) -> dict[str, dict[str, Any]]:
 
 def tainted(node: Object) -> bool:
     """Whether a Node has our taint. One that no record names, or that has a value, is another writer's."""
-    return bool((node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("taint")) and TAINT in _taints(node)
+    return bool((node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("taint")) and TAINT in node_rules.taints(node)
 
 
 def shown(node: Object) -> list[dict[str, Any]]:
@@ -203,11 +203,13 @@ def patch_of(node: Object, change: Change, work: Work, now: str) -> Patch:
             conditions.append({**restored, "type": kind})
     had = tainted(node)
     # A Node has at most one taint of a key and an effect. If another writer has set it, we leave it as it is.
-    taint = (had if change.taint is None else change.taint) and (had or not any(map(_like_ours, _taints(node))))
+    taint = (had if change.taint is None else change.taint) and (
+        had or not any(map(_like_ours, node_rules.taints(node)))
+    )
     record = _record(work, entries, taint=taint)
     if record == node_rules.record(node, LIFECYCLE_CONDITIONS) and wanted == set(mine) and taint == had:
         return Patch()
-    others = [item for item in _taints(node) if item != TAINT]
+    others = [item for item in node_rules.taints(node) if item != TAINT]
     alone = {LIFECYCLE_CONDITIONS: _text(_record(work, _entries(node), taint=taint))} if taint or had else {}
     taints = None if taint == had else [*others, TAINT] if taint else others
     return Patch({LIFECYCLE_CONDITIONS: _text(record)}, tuple(conditions), taints, taint, alone)
@@ -221,10 +223,6 @@ def _record(work: Work, entries: Mapping[str, Any], *, taint: bool) -> dict[str,
 
 def _text(record: dict[str, Any] | None) -> str | None:
     return json.dumps(record, sort_keys=True) if record else None
-
-
-def _taints(node: Object) -> list[dict[str, Any]]:
-    return list((node.get("spec") or {}).get("taints") or [])
 
 
 def _like_ours(taint: Mapping[str, Any]) -> bool:

@@ -422,5 +422,4 @@ def _result(change: ObjectChange, contents: _Contents, deadline: Deadline) -> Re
 
 
 def _shown(node: Object) -> dict[str, Any]:
-    taints = (node.get("spec") or {}).get("taints") or []
-    return {"taints": taints, "evidence": node_rules.record(node, EVIDENCE)}
+    return {"taints": node_rules.taints(node), "evidence": node_rules.record(node, EVIDENCE)}

@@ -68,7 +68,7 @@ def taint_of(node: Object) -> dict[str, Any] | None:
 
     A taint with another effect evicts nothing. We never set it, and never remove it.
     """
-    return next((taint for taint in _taints(node) if _is_out_of_service(taint)), None)
+    return next((taint for taint in node_rules.taints(node) if _is_out_of_service(taint)), None)
 
 
 def shown(taint: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -81,15 +81,11 @@ def with_taint(node: Object, value: str, now: datetime) -> list[dict[str, Any]]:
 
 
 def without_taint(node: Object) -> list[dict[str, Any]]:
-    return [taint for taint in _taints(node) if not _is_out_of_service(taint)]
+    return [taint for taint in node_rules.taints(node) if not _is_out_of_service(taint)]
 
 
 def _is_out_of_service(taint: Mapping[str, Any]) -> bool:
     return taint.get("key") == OUT_OF_SERVICE and taint.get("effect") == EFFECT
-
-
-def _taints(node: Object) -> list[dict[str, Any]]:
-    return list((node.get("spec") or {}).get("taints") or [])
 
 
 # -- may it be put there? ---------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from .._budget import lifecycle_rules
 def facts(node: Object) -> dict[str, Any]:
     """The facts that results and variables of hosts have in common."""
     cordoned = node_rules.record(node, CORDON)
-    taints = (node.get("spec") or {}).get("taints") or []
     return {
         "name": node_rules.name(node),
         "ready": node_rules.ready(node),
@@ -31,5 +30,5 @@ def facts(node: Object) -> dict[str, Any]:
         "operation": node_rules.record(node, OPERATION),
         "excluded": EXCLUDE in node_rules.labels_of(node),
         "labels": node_rules.labels_of(node),
-        "taints": [{key: taint.get(key) for key in ("key", "value", "effect")} for taint in taints],
+        "taints": [{key: taint.get(key) for key in ("key", "value", "effect")} for taint in node_rules.taints(node)],
     }

@@ -236,7 +236,7 @@ def read_seen(
 
 def _why_failed_over(node: Object) -> str:
     """Return why the machine may be off for a failover, so that a reboot could switch it on."""
-    if any(taint.get("key") == OUT_OF_SERVICE for taint in (node.get("spec") or {}).get("taints") or []):
+    if any(taint.get("key") == OUT_OF_SERVICE for taint in node_rules.taints(node)):
         return f"it has the taint {OUT_OF_SERVICE}"
     if FAILOVER in node_rules.annotations_of(node) and not node_rules.ready(node):
         return "its failover has not ended"
