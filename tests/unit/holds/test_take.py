@@ -74,8 +74,8 @@ def test_the_error_says_what_the_agent_says(monkeypatch, cluster):
     error = take(monkeypatch, cluster, lambda: None)
 
     assert (
-        "its condition ShutdownInhibited names no holder (ObserveOnly: held by shop/alice, but the agent only observes: "
-        "nothing is inhibited). Check that the node agent runs there" in error.message
+        "its condition ShutdownInhibited names no holder (ObserveOnly: held by shop/alice, but the agent only "
+        "observes: nothing is inhibited). Check that the node agent runs there" in error.message
     )
 
 
