@@ -47,7 +47,7 @@ options:
   delete_after:
     description:
       - Seconds after the start of the drain. A pod whose eviction a PodDisruptionBudget still refuses is then B(deleted),
-        despite its budget, with its own grace period, whatever O(grace_period) says. By default never.
+        despite its budget, with its own grace period, even if O(grace_period) is set. By default never.
       - A warning names each of these pods, and the annotation C(holdfast.dev/operation) records them if O(operation) is set.
       - It must be less than O(timeout). If a node is drained again, the time starts again.
     type: int

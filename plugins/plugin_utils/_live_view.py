@@ -29,7 +29,7 @@ else:
     HAS_RICH = True
 
 _LOOK_EVERY = 0.25
-# Seconds after which the table is drawn again although nothing happened: times go on.
+# Seconds after which the table is drawn again although nothing happened: the times change.
 _DRAW_EVERY = 1.0
 _STYLES = {
     table_rules.TITLE: "bold",

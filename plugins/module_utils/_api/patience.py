@@ -48,7 +48,7 @@ class Attempts:
 
 
 class Patience(Retry):
-    """Sends a request again, whatever its method, until a number of seconds after its start."""
+    """Sends a request with any method again, until a number of seconds after its start."""
 
     def __init__(self, *args: Any, attempts: Attempts, **more: Any) -> None:
         super().__init__(*args, **more)

@@ -96,7 +96,7 @@ def run_operation(
     """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields.
 
     Args:
-        count: Gets the requests and bytes that it took, whatever became of it.
+        count: Gets the number of requests and bytes, also after a failure.
         folder: See :class:`Context`.
         tell: See :class:`Context`.
     """

@@ -80,7 +80,7 @@ class Report:
             except OSError:
                 return
         self.context.warn(
-            "This run does not show its work in the lifecycle conditions of Nodes, and works on without them: "
+            "This run does not show its work in the lifecycle conditions of Nodes, and continues without them: "
             f"{error.message} Grant patch on nodes/status, as docs/rbac.yml does, or set "
             "rolling_reboot_lifecycle_conditions or failover_lifecycle_conditions to false."
         )

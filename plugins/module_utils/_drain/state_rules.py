@@ -220,7 +220,7 @@ class Drain:
         """Pods to send an eviction for; they count as sent from now on.
 
         At any time, a budget gets no more requests than it allows evictions, so that few requests are refused. A pod
-        gets a request all the same if its budget says never, or seems full for a long time: the API decides.
+        still gets a request if its budget says never, or seems full for a long time: the API decides.
         """
         chosen = []
         for entry in self.entries.values():

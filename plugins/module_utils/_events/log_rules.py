@@ -112,7 +112,7 @@ class EventLog:
 
 
 def _begun(condition: Condition, now: datetime, instead: bool) -> datetime:
-    """Return since when a new condition lasts; one that replaces another was interrupted, whatever its own time.
+    """Return since when a new condition lasts; one that replaces another was interrupted: its own time does not count.
 
     A time in the future, which a tenant can write, must not delay the event until then.
     """

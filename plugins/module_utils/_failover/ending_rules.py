@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the work on a node ends: what becomes of it after a failure, its result, and the report of the run."""
+"""How the work on a node ends: what is done after a failure, its result, and the report of the run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def was_sent(progress: Progress, failure: Failure) -> bool:
 
 @dataclass(frozen=True)
 class Ending:
-    """What becomes of a node after a failure.
+    """What is done with a node after a failure.
 
     Attributes:
         result: How the failover ended, if all that is to be undone can be undone.
@@ -92,7 +92,7 @@ class Ending:
 
 
 def after_failure(progress: Progress, failure: Failure) -> Ending:
-    """What becomes of a node.
+    """What is done with a node.
 
     A node that came back is released at once. A node that was requested to switch off keeps its record and its key, so
     that the same command, started again, resumes. Otherwise nothing is left. A node that came back with the taint, or
@@ -181,7 +181,7 @@ def result_of_step(progress: Progress, step: Step) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Undone:
-    """What became of the ending; each text is empty where all is well.
+    """How the ending went; each text is empty if all is well.
 
     Attributes:
         why_not: Why what was done could not be undone.

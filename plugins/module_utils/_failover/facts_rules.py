@@ -142,7 +142,7 @@ class Progress:
 
     @property
     def claimed(self) -> bool:
-        """Whether it is for this run to leave the node in order."""
+        """Whether this run must leave the node in order."""
         return self.step not in ("", DONE)
 
     @property

@@ -92,7 +92,7 @@ class Step:
 
     Attributes:
         name: One of :data:`ACTS` or :data:`ANSWERS`.
-        why: In words; empty where it goes without saying.
+        why: The reason as text; empty if it is obvious.
         steps: The steps of the role that follow.
         facts: What is known of the way to switch the machine off.
         then: The other ways to switch the machine off, each with its facts.
@@ -447,8 +447,8 @@ def _of_a_deleted_node(facts: Facts) -> Step | None:
         return Step(
             REFUSE,
             f"Node {facts.progress.node} was deleted after its failover, and the annotation {stays} of BareMetalHost "
-            f"{place} still keeps its machine off. The warning of the task before says why the annotation stays. If nobody "
-            "else needs the machine off, remove it and run this again: kubectl annotate baremetalhost -n "
+            f"{place} still keeps its machine off. The warning of the task before says why the annotation stays. If "
+            "nobody else needs the machine off, remove it and run this again: kubectl annotate baremetalhost -n "
             f"{result['namespace']} {result['host']} {stays}-",
         )
     detail = "its Node was deleted, so only its host was released"

@@ -420,7 +420,7 @@ def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
             node=name,
             why="quorum",
         )
-    missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "nobody"
+    missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "none"
     raise Refused(
         f"Control-plane node {name} is not fenced: without it {len(quorum.ready_others)} of etcd's "
         f"{len(quorum.members)} members would be Ready ({', '.join(quorum.ready_others) or 'none'}), and "

@@ -79,8 +79,7 @@ class _FailoverStep:
         if step == FENCE:
             self._check(node, record)
             self._before(node)
-            # An earlier run may be long ago, and what it saw says nothing about now. A node that stayed down is
-            # confirmed at once.
+            # What an earlier run saw may be old. A node that stayed down is confirmed at once.
             confirmed = self._confirm(node)
             if confirmed is not node:
                 node, record = confirmed, rules.open_record(confirmed)

@@ -401,7 +401,7 @@ def _write(
     *,
     once: bool = False,
 ) -> Object:
-    """Write the taints, if given, and the evidence in one write, over the very version that was checked."""
+    """Write the taints, if given, and the evidence, only if the Node is still the version that was checked."""
     text = json.dumps(bounded(record), sort_keys=True) if record else None
     metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": {EVIDENCE: text}}
     body: dict[str, Any] = {"metadata": metadata}

@@ -389,7 +389,7 @@ class _Turn:
     # -- a failure
 
     def fail(self, failed: Mapping[str, Any]) -> Result:
-        """Leave the node in order after a failure. Each write is tried, no matter what became of the others."""
+        """Leave the node in order after a failure. Each write is tried, even if another one fails."""
         failure = failure_of(failed, self._params.get("task") or "")
         if not self._progress.node:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])

@@ -62,8 +62,8 @@ class Target:
         return self._cluster.find(paths.node(self.node)) if self.node else None
 
     def check_claim(self, run: str) -> None:
-        """Check the claim where nothing is switched off: it must be ours or, without a run, nobody's."""
-        # Nobody can claim a Node that was deleted.
+        """Check the claim where nothing is switched off: this run must have it; without a run, no run may have it."""
+        # No run can claim a Node that was deleted.
         if node := self.find_node():
             claim_rules.check(node, run)
 

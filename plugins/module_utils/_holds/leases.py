@@ -118,7 +118,7 @@ def _take(context: Context, params: Params) -> Result:
         try:
             _await_condition(cluster, params, mine, deadline)
         except HoldfastError as error:
-            # Whatever ended the wait: the user must not believe that the node is free, or that it is held.
+            # However the wait ended, the user must know whether the node is held.
             gone, what = False, "The Lease existed before and stays."
             if not _is_mine(before, params):
                 gone, what = _undo(cluster, params, after)

@@ -74,7 +74,7 @@ def roles(labels: Mapping[str, str]) -> list[str]:
 def shared_addresses(nodes: Iterable[Mapping[str, Any]]) -> set[str]:
     """The addresses that several nodes report. A kubelet can report the address of another node.
 
-    The work on its node would be done on the other one then, so such an address is nobody's.
+    Work on its node would then run on the other node. So no node gets such an address.
     """
     counted = Counter(
         text for found in nodes for text in {_spelled(item["address"]) for item in found["addresses"]} if text

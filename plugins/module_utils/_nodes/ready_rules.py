@@ -22,8 +22,8 @@ def is_back(node: Object | None, old_boot_id: str) -> bool:
 def daemon_pods_not_ready(pods: Iterable[Pod], daemonsets: Mapping[str, str] | None = None) -> list[str]:
     """The DaemonSet pods that are not Ready.
 
-    A pod whose container has ended with the last boot is not Ready, whatever its status says: after a short reboot, the
-    status is from the time before it, until the kubelet writes it.
+    A pod whose container has ended with the last boot is not Ready, even if its status says so: after a short reboot,
+    the status is from the time before it, until the kubelet writes it.
 
     Args:
         daemonsets: Only the pods of these DaemonSets, each with the container that has ended; ``None`` for all.

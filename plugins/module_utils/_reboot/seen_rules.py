@@ -139,7 +139,7 @@ class Seen:
 
     @property
     def keeps_cordon(self) -> str:
-        """Why the cordon of a rolling reboot has to stay if no run resumes it, as text; empty if it has not."""
+        """Why the cordon of a rolling reboot has to stay if no run resumes it, as text; empty if it need not stay."""
         if self.uncordoned:
             return ""
         if self.failover or self.failed_over:

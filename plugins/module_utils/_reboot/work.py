@@ -117,7 +117,7 @@ class Work:
                 lifecycle.show_waiting(self.context, self.node, self._shown, change)
 
     def end_waiting(self) -> None:
-        """Stop to show that the node waits, for this run or for a dead run of the operation."""
+        """Stop showing that the node waits, for this run or for a dead run of the operation."""
         try:
             lifecycle.end_waiting(self.context, self.node, self._shown)
         except HoldfastError as error:
@@ -140,7 +140,7 @@ class Work:
         self.unclaim(waits=record == "hold")
 
     def put_back(self, group: str, record: str, why: str) -> str:
-        """Put back a node that is cordoned, and leave it; see :meth:`leave`. Return what became of it, as text."""
+        """Put back a node that is cordoned, and leave it; see :meth:`leave`. Return the outcome as text."""
         uncordoned = self.uncordon()
         self.opt_in()
         self.leave(group, record, why)

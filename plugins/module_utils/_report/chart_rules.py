@@ -38,7 +38,7 @@ def percent(timeline: Timeline, at: float) -> str:
 
 
 def order(timeline: Timeline) -> list[str]:
-    """Return the nodes as they came to their turn."""
+    """Return the nodes in the order of their turns."""
 
     def place(name: str) -> tuple[float, object]:
         begun = [span.start for span in timeline.nodes[name] if span.state == WORKING]

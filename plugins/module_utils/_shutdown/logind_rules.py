@@ -50,7 +50,7 @@ class LogindFiles:
 
     Attributes:
         candidates: Those that set the delay, in the order in which they are read: the last wins.
-        drop_ins: Names of all drop-ins, whatever they set.
+        drop_ins: Names of all drop-ins, also of those that do not set the delay.
     """
 
     candidates: tuple[Candidate, ...] = ()

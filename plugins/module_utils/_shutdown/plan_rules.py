@@ -18,7 +18,7 @@ from .._api.errors import Refused
 from .grace_rules import BY_PRIORITY, CRITICAL, KEYS, TOTAL, Groups, duration, needed, parse_duration
 from .kubelet_edit_rules import Setting, edit, settings
 
-# This line identifies a file as ours, whatever its name.
+# This line identifies a file as ours. The name does not matter.
 MARK = "# Written by holdfast.kubernetes.graceful_shutdown, which removes it again."
 # Seconds that logind waits longer than the kubelet takes. Otherwise the pauses between groups would cut the last group
 # short, and a shutdown that used all of its time would look like one that did not finish.
@@ -102,7 +102,7 @@ def values(divided: Groups, by_priority: bool) -> dict[str, Any]:
 
 
 def kubelet_drop_in(wanted: Mapping[str, Any]) -> str:
-    """Return a drop-in for the kubelet that sets everything, whatever other files say."""
+    """Return a drop-in for the kubelet that sets everything; the other files do not matter."""
     groups = wanted[BY_PRIORITY]
     lines = [MARK, "apiVersion: kubelet.config.k8s.io/v1beta1", "kind: KubeletConfiguration"]
     lines += [f"{key}: {wanted[key]}" for key in (TOTAL, CRITICAL)]

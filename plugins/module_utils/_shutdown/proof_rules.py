@@ -23,7 +23,7 @@ NEEDS_MORE, NOT_RELOADED = "kubelet_needs_more", "logind_not_reloaded"
 LOCK_MISSING, NOT_RUNNING, UNKNOWN = "delay_lock_missing", "kubelet_not_running", "kubelet_unknown"
 RESTART_NEEDED, REFUSED, UNREADABLE = "restart_needed", "configuration_refused", "configuration_unreadable"
 UNFINISHED, UNTOLD = "last_shutdown_unfinished", "last_shutdown_unreadable"
-# These concern the past or the future; the next shutdown is graceful all the same.
+# These concern the past or the future; the next shutdown is still graceful.
 _HARMLESS = (NOT_RELOADED, UNFINISHED, UNTOLD)
 # Go writes more digits than Python reads.
 _FRACTION = re.compile(r"(\.\d{1,6})\d*")
