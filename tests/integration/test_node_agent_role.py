@@ -249,7 +249,9 @@ def test_the_playbook_holds(agent):
 @pytest.mark.long
 def test_a_configuration_that_was_changed_by_hand_is_restored_and_used(agent):
     agent.be(held=False)
-    agent.ssh("sed -i 's/^enforcement:.*/enforcement: observe/' /etc/holdfast/agent.yaml; systemctl restart holdfast-agent")
+    agent.ssh(
+        "sed -i 's/^enforcement:.*/enforcement: observe/' /etc/holdfast/agent.yaml; systemctl restart holdfast-agent"
+    )
 
     assert changed(agent.play().good()) > 0
     log = "journalctl --unit=holdfast-agent --boot --output=cat | grep ' for node ' | tail -n 2"

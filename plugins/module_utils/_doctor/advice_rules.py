@@ -49,8 +49,8 @@ def check_unhealthy_node(name: str, result: str, detail: str) -> str:
 def finish_reboot(name: str) -> str:
     """Advise on a node that was rebooted by a run that died before the node had passed its check."""
     return (
-        f"A run that died has rebooted node {name} and not checked it. Start the same playbook again: it checks the node "
-        f"and finishes it. If you have checked the node yourself, {_release(name)}."
+        f"A run that died has rebooted node {name} and not checked it. Start the same playbook again: it checks the "
+        f"node and finishes it. If you have checked the node yourself, {_release(name)}."
     )
 
 

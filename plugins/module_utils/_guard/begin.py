@@ -151,7 +151,9 @@ class _Begin:
             except HoldfastError as error:
                 if rules.is_answered(error):
                     raise
-                self._context.warn_now(f"The hooks are not all set yet; trying again in {_PAUSE:.0f} s: {error.message}")
+                self._context.warn_now(
+                    f"The hooks are not all set yet; trying again in {_PAUSE:.0f} s: {error.message}"
+                )
                 time.sleep(_PAUSE)
         return act()
 

@@ -146,7 +146,9 @@ class _GuardRecord:
             runs.end(self._management, run)
         except HoldfastError as error:
             what = f"the claim on Node {node}" if node else "its Lease"
-            self._context.warn(f"Could not end run {run}, or release {what}; the next work tries again: {error.message}")
+            self._context.warn(
+                f"Could not end run {run}, or release {what}; the next work tries again: {error.message}"
+            )
 
     def _report_failure(self, machine: Object, record: dict[str, Any]) -> None:
         text = f"Deletion waits at {record['point']} for hook {self._guard.hook}, whose work failed: {record['detail']}"

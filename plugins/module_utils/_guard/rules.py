@@ -362,8 +362,8 @@ def may_take(machine: Object, guard: Guard, me: RunOptions, live: Collection[str
 def no_answer(machine: Object, error: str) -> str:
     """Return why a Machine is not served whose Node can't be read, and the way out."""
     return (
-        f"the API server of Cluster {hooks.cluster_of(machine)} does not answer. If it is gone for good, remove the hook "
-        f"with deletion_hook, state: absent. {error}"
+        f"the API server of Cluster {hooks.cluster_of(machine)} does not answer. If it is gone for good, remove the "
+        f"hook with deletion_hook, state: absent. {error}"
     )
 
 

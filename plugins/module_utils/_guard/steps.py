@@ -30,8 +30,8 @@ _DONE = "done"
 # Seconds that the state of other runs counts as current.
 _GLANCE = 5.0
 _SHORTEST = 1.0
-# Seconds until a retry, after a webhook or a role of the API forbade a change of the Machine, or after the API server of
-# its cluster did not answer.
+# Seconds until a retry, after a webhook or a role of the API forbade a change of the Machine, or after the API server
+# of its cluster did not answer.
 _RETRY = 60.0
 _FOR_GOOD = (400, 403, 413, 422)
 
@@ -252,8 +252,8 @@ class _GuardStep:
             return
         mine = rules.run_id(self._params["run"], f"{worker}.")
         left = {run.id for run in runs.all_runs(self._management) if _is_turn(run.id, mine)}
-        # The workload cluster comes first: what is left there is found by the Lease in the management cluster. A cluster
-        # that is being deleted may have lost its API server, and the next turn tries again.
+        # The workload cluster comes first: what is left there is found by the Lease in the management cluster. A
+        # cluster that is being deleted may have lost its API server, and the next turn tries again.
         with suppress(HoldfastError):
             for cluster in self._clusters if left else ():
                 _end_runs(cluster, left)

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import importlib
 import hashlib
+import importlib
 import shutil
 import subprocess
 import sys

@@ -80,10 +80,9 @@ class Units:
 
     def shutting_down(self) -> bool:
         """Whether PID 1 shuts the node down. logind does not know of a SIGRTMIN+5 or of a start of reboot.target."""
-        ((_name, _words, _load, active, _sub, _follows, _path, _job, kind, _job_path),) = self._manager.ListUnitsByNames(
-            ["shutdown.target"], timeout=_SECONDS
-        )
-        return str(active) == "active" or str(kind) == "start"
+        (target,) = self._manager.ListUnitsByNames(["shutdown.target"], timeout=_SECONDS)
+        # Its ActiveState, and the type of its job.
+        return str(target[3]) == "active" or str(target[8]) == "start"
 
     def has_file(self, unit: str) -> bool:
         """Whether the directory of runtime masks has a file or link of this name."""
