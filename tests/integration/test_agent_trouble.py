@@ -196,6 +196,28 @@ def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(age
 
 
 @on_one
+def test_a_shutdown_without_logind_is_not_stopped_by_a_lease(agent, world):
+    """PID 1 gets the signal itself, as from kured. A unit that ends before the agent leaves time to look."""
+    before = agent.boot_id
+    agent.send(
+        "until test -e /run/end; do sleep 0.2; done\n",
+        "cat > /run/wait.sh; systemd-run --quiet --unit=slow --property='After=holdfast-agent.service ssh.service' "
+        f"--property=TimeoutStopSec={PATIENCE} --property='ExecStop=/bin/sh /run/wait.sh' sleep infinity",
+    )
+    agent.lab.node(agent.name).ask_to_end("kill -s RTMIN+5 1")
+    until(lambda: "start" in agent.ssh("systemctl list-jobs --no-legend shutdown.target"))
+    agent.hold(world.namespace)
+    until(lambda: "PID 1 shuts the node down" in agent.journal())
+    assert agent.locks() == []
+    assert agent.masked() == set()
+    assert agent.condition()["reason"] == "KubeletShutdownAllowed"
+    agent.lab.node(agent.name).ask_to_end("touch /run/end")
+    until(lambda: agent.lab.node(agent.name).wait_boot_id() != before)
+    agent.until(f"{world.namespace}/me", "True")
+    agent.lab.wait_ready([agent.name])
+
+
+@on_one
 def test_held_too_long_is_reported_once_and_nothing_is_released(agent, world):
     hold = f"{world.namespace}/me"
 

@@ -146,6 +146,8 @@ class Executor:
             self._facts.shutting_down = self._shutting_down()
         except dbus.DBusException as error:
             LOG.warning("systemd does not say whether it shuts the node down: %s", error)
+        if self._facts.shutting_down:
+            LOG.info("PID 1 shuts the node down: Leases matter again after the boot.")
         return self._facts.shutting_down
 
     def _record_published(self, act: Publish, outcome: Outcome) -> None:
