@@ -14,7 +14,7 @@ description:
   - Without work, follows Machines of Cluster API until the deletion of one waits for a hook of this guard, and claims this
     Machine. While the run is live, no other run works on the Machine for that hook. If a run was killed and counts as
     dead, the next run takes over its Machine.
-  - With work, records what the last step came to, and does everything up to the next step of the role. It claims the Node,
+  - With work, records the outcome of the last step, and does everything up to the next step of the role. It claims the Node,
     waits for the replacement, for holders and until volumes are gone, and removes the hook. Before each act, the record
     on the Machine names the phase, and the Node is looked at.
   - The hook is removed only after a last look. The task refuses this while the Node gives no sign of life and nothing
@@ -152,7 +152,7 @@ renew:
   type: str
   returned: success
 kept:
-  description: What the next task of this worker has to know. C(results) has what became of each Machine.
+  description: What the next task of this worker has to know. C(results) has the outcome for each Machine.
   type: dict
   returned: always
 error:

@@ -16,12 +16,11 @@ from .._api.node_rules import annotations_of
 from .._api.objects import Object
 from .._api.runner import Context
 from . import machine_rules
+from .machines import VERSIONS, served_versions
 from .rules import Around, cluster_of, node_of
 
-_CLUSTER_NAME = f"{machine_rules.GROUP}/cluster-name"
 _CONTROL_PLANE = f"{machine_rules.GROUP}/control-plane"
 _KUBEADM = f"controlplane.{machine_rules.GROUP}"
-_VERSIONS = ("v1beta2", "v1beta1")
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,8 @@ KINDS = {
 
 
 def version_of(management: Cluster, group: str) -> str | None:
-    """Return the newest version of an API group that is served and that we know; ``None`` if there is none."""
-    found = management.find(f"/apis/{group}") or {}
-    served = {item["version"] for item in found.get("versions") or []}
-    return next((version for version in _VERSIONS if version in served), None)
+    """Return the newest version of an API group that is served and supported; ``None`` if there is none."""
+    return next(iter(served_versions(management, group)), None)
 
 
 def place(management: Cluster, kind: Kind, namespace: str, name: str) -> Place:
@@ -200,7 +197,7 @@ def around(management: Cluster, machine: Object) -> Around:
 def _has_another(management: Cluster, machine: Object) -> bool:
     """Return whether a Machine of the control plane stays when this one goes."""
     namespace, own = machine["metadata"]["namespace"], machine["metadata"].get("uid")
-    selector = f"{_CLUSTER_NAME}={cluster_of(machine)},{_CONTROL_PLANE}"
+    selector = f"{machine_rules.CLUSTER_NAME}={cluster_of(machine)},{_CONTROL_PLANE}"
     others = machines(management, namespace, label_selector=selector)
     return any(not _is_going(item) and item["metadata"].get("uid") != own for item in others)
 
@@ -238,7 +235,7 @@ def _api(management: Cluster, kind: Kind) -> str:
     version = version_of(management, kind.group)
     if version is None:
         raise NotFound(
-            f"The cluster does not serve the API {kind.group} ({' or '.join(_VERSIONS)}). If the Machines are in a "
+            f"The cluster does not serve the API {kind.group} ({' or '.join(VERSIONS)}). If the Machines are in a "
             "management cluster, give its options in management.",
             group=kind.group,
         )

@@ -11,11 +11,11 @@ from .._api.objects import Object
 from .rules import cluster_of
 
 GROUP = "cluster.x-k8s.io"
-_CLUSTER_NAME = f"{GROUP}/cluster-name"
+CLUSTER_NAME = f"{GROUP}/cluster-name"
 # Whether a Machine is the Node's. Several Clusters of one management cluster may have Nodes of the same name.
 PROVEN, UNPROVEN, FOREIGN = "proven", "unproven", "foreign"
 HOW_PROVEN = (
-    f"Cluster API proves it by the Node's annotations {MACHINE}, {MACHINE_NAMESPACE} and {_CLUSTER_NAME}, by "
+    f"Cluster API proves it by the Node's annotations {MACHINE}, {MACHINE_NAMESPACE} and {CLUSTER_NAME}, by "
     "status.nodeRef.uid, or by a providerID"
 )
 
@@ -44,7 +44,7 @@ def relation(node: Object, machine: Object) -> str:
     named, metadata = name_of(node), machine["metadata"]
     if named is not None and named != (metadata["namespace"], metadata["name"]):
         return FOREIGN
-    cluster = node_rules.annotations_of(node).get(_CLUSTER_NAME)
+    cluster = node_rules.annotations_of(node).get(CLUSTER_NAME)
     if cluster and cluster != cluster_of(machine):
         return FOREIGN
     by_annotations = bool(named and cluster and reference.get("name"))

@@ -12,7 +12,8 @@ from .._api.cluster import Cluster
 from .._api.objects import Object
 from .machine_rules import GROUP
 
-_VERSIONS = ("v1beta2", "v1beta1")
+# Of Cluster API and of its metal3 provider alike, newest first.
+VERSIONS = ["v1beta2", "v1beta1"]
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,11 @@ class Machine:
     object: Object
 
 
-def served_versions(management: Cluster) -> list[str]:
-    """Return which of the supported versions of the API are served, newest first; none if it is not installed."""
-    group = management.find(f"/apis/{GROUP}") or {}
-    served = {item["version"] for item in group.get("versions") or []}
-    return [version for version in _VERSIONS if version in served]
+def served_versions(management: Cluster, group: str = GROUP) -> list[str]:
+    """Return which of the supported versions of an API are served, newest first; none if it is not installed."""
+    found = management.find(f"/apis/{group}") or {}
+    served = {item["version"] for item in found.get("versions") or []}
+    return [version for version in VERSIONS if version in served]
 
 
 def find(management: Cluster, versions: list[str], namespace: str, name: str) -> Machine | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .._api import paths
 from .._api.cluster import Cluster
@@ -69,19 +69,25 @@ def _attachments_of(cluster: Cluster, node: str, volumes: set[str]) -> dict[str,
 
 def _watch_all(cluster: Cluster, node: str, volumes: set[str], deadline: Deadline) -> dict[str, str]:
     left: dict[str, str] = {}
-
-    def ours(item: Object) -> Object | None:
-        volume = (item["spec"].get("source") or {}).get("persistentVolumeName")
-        mine = item["spec"]["nodeName"] == node and volume in volumes
-        return {"name": item["metadata"]["name"], "volume": volume} if mine else None
-
-    for news in Follower(cluster, paths.VOLUME_ATTACHMENTS, deadline, keep=ours):
-        if isinstance(news, Listed):
-            left = {item["name"]: item["volume"] for item in news.items if item}
-        elif news.object is not None and news.deleted:
-            left.pop(news.object["name"], None)
-        elif news.object is not None:
-            left[news.object["name"]] = news.object["volume"]
+    for attached in follow_attachments(cluster, node, deadline):
+        left = {name: volume for name, volume in attached.items() if volume in volumes}
         if not left:
             break
     return left
+
+
+def follow_attachments(cluster: Cluster, node: str, deadline: Deadline) -> Iterator[dict[str, str]]:
+    """The VolumeAttachments of a node, each with its PersistentVolume: now, and after each change."""
+    attached: dict[str, str] = {}
+
+    def ours(item: Object) -> Object | None:
+        volume = (item["spec"].get("source") or {}).get("persistentVolumeName")
+        return {"name": item["metadata"]["name"], "volume": volume} if item["spec"]["nodeName"] == node else None
+
+    for news in Follower(cluster, paths.VOLUME_ATTACHMENTS, deadline, keep=ours):
+        if isinstance(news, Listed):
+            attached = {item["name"]: item["volume"] for item in news.items if item}
+        elif news.object is not None:
+            attached.pop(news.object["name"], None)
+            attached.update({} if news.deleted else {news.object["name"]: news.object["volume"]})
+        yield attached

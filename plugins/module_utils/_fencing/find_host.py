@@ -23,6 +23,7 @@ from .._api.objects import Object
 from .._api.runner import Context, Params
 from .._capi import machine_rules
 from .._capi import machines as capi_machines
+from .._capi.machines import VERSIONS
 from .._capi.rules import cluster_of
 from . import host_rules as rules
 
@@ -31,8 +32,6 @@ _HOSTS = f"apis/{GROUP}/v1alpha1"
 ALL_HOSTS = f"/{_HOSTS}/baremetalhosts"
 
 _INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
-# Of Cluster API and of its metal3 provider alike. A version that is not served has no objects.
-_VERSIONS = ["v1beta2", "v1beta1"]
 _KIND = "Metal3Machine"
 HOST_OF_MACHINE = "metal3.io/BareMetalHost"
 
@@ -208,7 +207,7 @@ def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Obje
     name, known = node_rules.name(node), machine_rules.name_of(node)
     if known is None:
         return _machine_naming(management, node, namespace)
-    machine = capi_machines.find(management, _VERSIONS, *known)
+    machine = capi_machines.find(management, VERSIONS, *known)
     if machine is None:
         return None, f"there is no Machine {'/'.join(known)}"
     reference = _node_reference(machine.object)
@@ -256,7 +255,7 @@ def _not_proven(machine: Object) -> str:
 
 def _machines(management: Cluster, namespace: str) -> list[Object]:
     """Return the Machines of a namespace, or all; none if Cluster API is not installed."""
-    for version in _VERSIONS:
+    for version in VERSIONS:
         api = f"apis/{machine_rules.GROUP}/{version}"
         path = paths.namespaced(api, namespace, "machines") if namespace else f"/{api}/machines"
         with suppress(NotFound):
@@ -319,7 +318,7 @@ def claimed_by(management: Cluster, host: Object) -> tuple[str, Object | None]:
     if owner is None:
         return "", None
     place = consumer.get("namespace") or host["metadata"]["namespace"]
-    machine = capi_machines.find(management, _VERSIONS, place, owner["name"])
+    machine = capi_machines.find(management, VERSIONS, place, owner["name"])
     return (str(_node_reference(machine.object).get("name") or ""), machine.object) if machine else ("", None)
 
 
@@ -360,7 +359,7 @@ def _providers(cluster: Cluster) -> dict[str, str]:
 
 
 def _metal3_machine(management: Cluster, namespace: str, name: str) -> Object | None:
-    for version in _VERSIONS:
+    for version in VERSIONS:
         collection = paths.namespaced(f"apis/{_INFRASTRUCTURE}/{version}", namespace, "metal3machines")
         if found := management.find(paths.one(collection, name)):
             return found

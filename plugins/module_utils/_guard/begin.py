@@ -17,6 +17,7 @@ from .._api.runner import Context, Params, Result
 from .._capi.find import MACHINE
 from .._capi.hook_info import deletion_hook_info
 from .._capi.hooks import deletion_hook
+from .._capi.rules import NOT_DELETING
 from . import begin_rules as rules
 from .journey import selection_of
 from .steps import take_machine
@@ -166,5 +167,5 @@ class _Begin:
             f"{item['namespace']}/{item['name']}: {item['phase']}"
             + (f" since {item['waiting_since']}" if item["waiting_since"] else "")
             for item in left
-            if item["phase"] != "NotDeleting"
+            if item["phase"] != NOT_DELETING
         ]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._api.errors import ApiFailure, HoldfastError
-from .._capi.rules import PRE_DRAIN, PRE_TERMINATE
+from .._capi.rules import NOT_DELETING, PRE_DRAIN, PRE_TERMINATE
 from .journey_rules import File
 
 PRESENT, ABSENT = "present", "absent"
@@ -88,7 +88,7 @@ def chosen(machines: Collection[Mapping[str, Any]], given: Mapping[str, Any]) ->
         for item in machines
         if given["cluster"] in ("", item["cluster"])
         and (item["name"] in given["machines"] or not (given["machines"] or given["templates"]))
-        and (given["state"] == PRESENT or item["phase"] == "NotDeleting")
+        and (given["state"] == PRESENT or item["phase"] == NOT_DELETING)
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._api.errors import HoldfastError, Refused
 from .._api.runner import Context, Params, Result
+from .._capi.rules import NOT_DELETING
 from . import report_rules as rules
 from .journey import of_run, record_dropped, record_of, selection_of
 from .record import machine_guard_record
@@ -54,7 +55,7 @@ def _find_what_is_left(context: Context, end: Ended) -> Ended:
     except HoldfastError as error:
         # The report comes in any case.
         return replace(end, unseen=error.message)
-    machines = [item for item in left if item["phase"] != "NotDeleting" and not rules.is_reported(item, end.bad)]
+    machines = [item for item in left if item["phase"] != NOT_DELETING and not rules.is_reported(item, end.bad)]
     unserved = ((item, _why_unserved(context, end, item, number)) for number, item in enumerate(machines))
     return replace(end, waiting=[{**item, "why": why} for item, why in unserved if why])
 

@@ -22,7 +22,7 @@ from . import journey_rules as rules
 from .begin_rules import files_of, selects
 from .journey_rules import Facts, Failure, Settings, Step, Work
 from .record import machine_guard_record
-from .rules import DEADLINE, FAILED, NEVER, PURPOSE, RELEASED
+from .rules import DEADLINE, FAILED, NEVER, PURPOSE, RELEASED, done_at
 from .steps import take_machine
 from .wait import machine_guard_wait
 
@@ -34,7 +34,7 @@ _TURN = 300
 
 
 def machine_guard_step(context: Context, params: Params) -> Result:
-    """Record what the last step came to, and answer the next one; see the module of the same name."""
+    """Record the outcome of the last step, and answer the next one; see the module of the same name."""
     journey = _Journey(context, params)
     try:
         return journey.run()
@@ -389,7 +389,7 @@ def entry_of(machine: Mapping[str, Any], work: Work, record: Mapping[str, Any], 
         "node_state": work.state,
         "resumed": machine["resumed"],
         "seconds": record.get("phases") or {},
-        "done": list((record.get("done") or {}).get(work.point) or []),
+        "done": done_at(record, work.point),
         "facts": record.get("facts") or {},
     }
 

@@ -19,8 +19,6 @@ from .._capi import machine_rules
 from .._capi import rules as hooks
 from .rules import FOREIGN, NO_NODE, NODE_GONE, node_state
 
-_CLUSTER_NAME = f"{machine_rules.GROUP}/cluster-name"
-
 
 class WrongCluster(Refused):
     """The given cluster is not shown to be the Machine's."""
@@ -56,7 +54,7 @@ def is_of_same_cluster(node: Object, machine: Object) -> bool:
 
 
 def _cluster_of(node: Object) -> str:
-    return node_rules.annotations_of(node).get(_CLUSTER_NAME, "")
+    return node_rules.annotations_of(node).get(machine_rules.CLUSTER_NAME, "")
 
 
 # -- the operation ----------------------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@ from collections.abc import Collection
 from .._api import node_rules
 from .._api.objects import Object
 from .._capi import rules as hooks
+from .rules import LABELS
 
 _DEPLOYMENT, _SET, _CONTROL_PLANE = "MachineDeployment", "MachineSet", "KubeadmControlPlane"
-_GROUP = "cluster.x-k8s.io"
-_LABELS = (f"{_GROUP}/deployment-name", f"{_GROUP}/set-name", f"{_GROUP}/control-plane-name")
 
 
 def makers(machine: Object) -> list[tuple[str, str]]:
@@ -32,7 +31,7 @@ def siblings_label(machine: Object) -> str | None:
     labels = node_rules.labels_of(machine)
     if not makers(machine):
         return None
-    return next((f"{label}={labels[label]}" for label in _LABELS if labels.get(label)), None)
+    return next((f"{label}={labels[label]}" for label in LABELS.values() if labels.get(label)), None)
 
 
 def wanted(maker: Object | None, machines: Collection[Object]) -> int:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about the end of a guard: what each Machine came to, which Machines are left, and whether the run failed."""
+"""Rules about the end of a guard: the outcome for each Machine, which Machines are left, and whether the run failed."""
 
 from __future__ import annotations
 

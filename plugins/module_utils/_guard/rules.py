@@ -44,7 +44,7 @@ NO_NODE, NODE_GONE, READY, NOT_READY, UNREACHABLE, OFF = "none", "gone", "ready"
 # The given cluster is not shown to be the one that the Machine belongs to.
 FOREIGN = "foreign"
 
-_LABELS = {
+LABELS = {
     "MachineDeployment": "cluster.x-k8s.io/deployment-name",
     "MachineSet": "cluster.x-k8s.io/set-name",
     "KubeadmControlPlane": "cluster.x-k8s.io/control-plane-name",
@@ -155,7 +155,7 @@ class Selection:
 
 
 def _made_of(machine: Object, kind: str, name: str) -> bool:
-    return node_rules.labels_of(machine).get(_LABELS[kind]) == label_value(name)
+    return node_rules.labels_of(machine).get(LABELS[kind]) == label_value(name)
 
 
 # -- the record -------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from .._capi.hook_info import describe
 from .._capi.rules import PRE_TERMINATE, is_deleting, node_of
 from . import node as nodes
 from . import rules
+from .begin_rules import is_refused
 from .rules import DEADLINE, Guard, RunOptions, Selection
 
 _DONE = "done"
@@ -33,7 +34,6 @@ _SHORTEST = 1.0
 # Seconds until a retry, after a webhook or a role of the API forbade a change of the Machine, or after the API server
 # of its cluster did not answer.
 _RETRY = 60.0
-_FOR_GOOD = (400, 403, 413, 422)
 
 
 def take_machine(context: Context, params: Params) -> Result:
@@ -141,7 +141,7 @@ class _GuardStep:
 
     def _postpone(self, machine: Object, error: ApiFailure) -> None:
         """Skip a Machine whose change was refused: this does not concern the others."""
-        if error.status not in _FOR_GOOD:
+        if not is_refused(error):
             raise error
         name = "/".join(_id(machine))
         if name not in self._refused:

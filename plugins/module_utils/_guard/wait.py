@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._api import paths
 from .._api.errors import TimedOut
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
-from .._api.watch import Deadline, Follower, Listed
+from .._api.watch import Deadline, Follower
 from .._budget import runs
 from .._budget.ledger_rules import member_of_row
 from .._capi import find as capi
@@ -19,7 +17,7 @@ from .._capi import rules as hooks
 from .._capi.find import KINDS, MACHINE
 from .._drain.drain import pods_on
 from .._drain.rules import Options, plan
-from .._drain.volumes import persistent_volumes
+from .._drain.volumes import follow_attachments, persistent_volumes
 from .._shared.bounds import some
 from . import replacement_rules as rules
 
@@ -50,7 +48,7 @@ class _Replacement:
             return self._result(None, [])
         ready, wanted = self._look(machine, label)
         while len(ready) < wanted and not self._deadline.passed:
-            # Cluster API reports Nodes on their Machines; if it does not, they are looked at all the same.
+            # Cluster API reports Nodes on their Machines. If it does not, this loop still looks at them.
             pause, glance = Deadline(min(self._deadline.left, _LOOK_AGAIN)), Deadline(0)
             for _news in Follower(self._management, place.collection, pause, label_selector=label):
                 # In a rollout, Machines change many times a second, and a look reads all Nodes.
@@ -106,18 +104,8 @@ def _volumes(context: Context, params: Params) -> Result:
     staying = [pod for pod, _why in plan(pods_on(cluster, node), Options(force=True, delete_emptydir=True)).skipped]
     kept = persistent_volumes(cluster, staying, [])
 
-    def ours(item: Object) -> dict[str, Any] | None:
-        volume = (item["spec"].get("source") or {}).get("persistentVolumeName")
-        mine = item["spec"]["nodeName"] == node
-        return {"name": item["metadata"]["name"], "volume": volume} if mine else None
-
     left: dict[str, str] = {}
-    for news in Follower(cluster, paths.VOLUME_ATTACHMENTS, deadline, keep=ours):
-        if isinstance(news, Listed):
-            left = {item["name"]: item["volume"] for item in news.items if item}
-        elif news.object is not None:
-            left.pop(news.object["name"], None)
-            left.update({} if news.deleted else {news.object["name"]: news.object["volume"]})
+    for left in follow_attachments(cluster, node, deadline):
         if set(left.values()) <= kept:
             break
     waiting = sorted(name for name, volume in left.items() if volume not in kept)

@@ -17,7 +17,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Listed
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import journey, steps, wait
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain import volumes
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import journey, steps
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._holds import leases
 
 MACHINE = "/apis/cluster.x-k8s.io/v1beta2/namespaces/metal/machines/m"
@@ -164,7 +165,7 @@ def follow(cluster, path, _deadline, *, keep=lambda item: item, **selectors):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    for module in (steps, wait, leases):
+    for module in (steps, volumes, leases):
         monkeypatch.setattr(module, "Follower", follow)
     monkeypatch.setattr(runs, "ensure_namespace", lambda _cluster: None)
     monkeypatch.setattr(runs, "heartbeat", lambda *_arguments: nullcontext())
