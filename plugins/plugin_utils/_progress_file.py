@@ -24,8 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _traffi
 
 _FILE = "holdfast-progress"
 _COLLECTION = "holdfast.kubernetes."
-# What an event says in words. A task with no_log hides it, as Ansible hides its result.
-_TEXTS, _HIDDEN = ("error", "why"), "hidden (no_log)"
+_HIDDEN = "hidden (no_log)"
 
 
 def path() -> Path:
@@ -53,8 +52,7 @@ class Task:
         if not self._shown or event == self._last:
             return
         self._last = event
-        hidden = {name: _HIDDEN for name in _TEXTS if self._hidden and event.get(name)}
-        shown = remove_values({**event, **hidden}, self._unshown)
+        shown = remove_values(_without_words(event) if self._hidden else event, self._unshown)
         line = json.dumps({**shown, "at": time.time(), "host": self._host}, default=str)
         # View and report are for people only, so an error here stops no task. Appending is atomic.
         with suppress(OSError):
@@ -83,6 +81,13 @@ def telling(
         raise
     finally:
         told.tell(rules.ended(told.name, params, told.outcome))
+
+
+def _without_words(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task with no_log tells, as Ansible hides its result."""
+    words = {name: _HIDDEN for name in ("error", "why") if event.get(name)}
+    results = {"results": [{**item, "detail": _HIDDEN} for item in event["results"]]} if event.get("results") else {}
+    return {**event, **words, **results}
 
 
 class Reader:

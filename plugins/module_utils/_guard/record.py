@@ -142,6 +142,7 @@ class _GuardRecord:
         try:
             if node:
                 claims.give_back(cluster, node, run=run)
+            if node and cluster is not self._management:
                 runs.end(cluster, run)
             runs.end(self._management, run)
         except HoldfastError as error:

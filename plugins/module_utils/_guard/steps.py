@@ -255,8 +255,14 @@ class _GuardStep:
         # The workload cluster comes first: what is left there is found by the Lease in the management cluster. A
         # cluster that is being deleted may have lost its API server, and the next turn tries again.
         with suppress(HoldfastError):
-            for cluster in self._clusters if left else ():
-                _end_runs(cluster, left)
+            # Work that left a sign of life may also have left its claim on a Node.
+            for node in list(self._context.cluster.items(paths.NODES)) if left else ():
+                claim = claim_rules.claim_of(node)
+                if claim is not None and claim.run in left:
+                    claims.give_back(self._context.cluster, node_rules.name(node), run=claim.run)
+            for cluster in self._clusters:
+                for run in left:
+                    runs.end(cluster, run)
 
     def _others(self) -> frozenset[str]:
         """Return the live runs without this one. It may have lost the result of the task in which it took a Machine."""
@@ -331,16 +337,6 @@ class _GuardStep:
             "refused": [{"machine": name, "detail": message} for name, (_until, message) in self._refused.items()],
             "waited": round(self._deadline.elapsed, 3),
         }
-
-
-def _end_runs(cluster: Cluster, left: Collection[str]) -> None:
-    """End runs, and first their claims on Nodes."""
-    for node in list(cluster.items(paths.NODES)):
-        claim = claim_rules.claim_of(node)
-        if claim is not None and claim.run in left:
-            claims.give_back(cluster, node_rules.name(node), run=claim.run)
-    for run in left:
-        runs.end(cluster, run)
 
 
 def _kept(machine: Object) -> Object:

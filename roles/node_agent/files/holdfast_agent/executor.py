@@ -128,13 +128,12 @@ class Executor:
     def _still_locked(self) -> bool:
         """Check the locks once more before a holder relies on them."""
         try:
-            lost, down = self.verify_locks(), self._shutting_down()
+            lost, down = self.verify_locks(), self._goes_down()
         except dbus.DBusException as error:
             LOG.error("logind does not list its locks, or systemd does not list its units: %s", error)
             self._facts.publish_waits = True
             return False
         if down:
-            self._facts.shutting_down = True
             return False
         # A lock that logind never lists would otherwise be taken again in an endless loop.
         self._facts.failed_locks.update(dict.fromkeys(lost, "logind does not list it"))
@@ -143,11 +142,15 @@ class Executor:
     def _is_too_late(self) -> bool:
         """Whether the node already goes down. A lock has no effect then, and a mask would stop the shutdown halfway."""
         try:
-            self._facts.shutting_down = self._shutting_down()
+            return self._goes_down()
         except dbus.DBusException as error:
             LOG.warning("systemd does not say whether it shuts the node down: %s", error)
-        if self._facts.shutting_down:
+            return False
+
+    def _goes_down(self) -> bool:
+        if self._shutting_down():
             LOG.info("PID 1 shuts the node down: Leases matter again after the boot.")
+            self._facts.shutting_down = True
         return self._facts.shutting_down
 
     def _record_published(self, act: Publish, outcome: Outcome) -> None:
