@@ -547,6 +547,7 @@ class TestInfo:
                 "phase": "NotDeleting",
                 "waiting_for": None,
                 "waiting_since": None,
+                "paused": False,
                 "hooks": [{"point": "pre-drain", "hook": "backup", "owner": "team", "annotation": OURS}],
             }
         ]
