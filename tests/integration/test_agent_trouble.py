@@ -195,7 +195,6 @@ def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(age
     agent.lab.wait_ready([agent.name])
 
 
-@on_one
 def test_a_shutdown_without_logind_is_not_stopped_by_a_lease(agent, world):
     """PID 1 gets the signal itself, as from kured. A unit that ends before the agent leaves time to look."""
     before = agent.boot_id
