@@ -95,9 +95,10 @@ class ActionModule(BuiltinReboot):
         self._earlier = ""
         self._after = ""
         self._stage = Deadline(None)
-        with _progress_file.telling(self._task, task_vars or {}, self._params) as self._progress:
+        unshown = validation._no_log_values
+        with _progress_file.telling(self._task, task_vars or {}, self._params, unshown) as self._progress:
             self._progress.outcome = self._outcome(tmp, task_vars)
-        cleaned: dict[str, Any] = remove_values(self._progress.outcome, validation._no_log_values)
+        cleaned: dict[str, Any] = remove_values(self._progress.outcome, unshown)
         return cleaned
 
     def _outcome(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:

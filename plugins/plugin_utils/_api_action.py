@@ -91,8 +91,10 @@ class ActionModule(ActionBase):
         run = self.module.kept_run(params, outcome) if hasattr(self.module, "kept_run") else ""
         if run:
             lasts = getattr(self.module, "RUN_LASTS", False)
-            options = {name: params.get(name) for name in NAMES}
-            _lease_renewer.start(options, run, params.get("alertmanager"), lasts=lasts)
+            # Without a Node, the run of a guard has no Lease in the workload cluster, which may be gone.
+            if not (params.get("management") and outcome.get("node") == ""):
+                options = {name: params.get(name) for name in NAMES}
+                _lease_renewer.start(options, run, params.get("alertmanager"), lasts=lasts)
             if params.get("management"):
                 _lease_renewer.start(dict(params["management"]), run, lasts=lasts)
 

@@ -14,7 +14,7 @@ from .._budget.ledger_rules import Slot
 def repair_node(node: Object) -> str:
     """Advise on a node that is down."""
     return (
-        f"{_down(node)} Bring it back, and start the rolling reboot or the doctor again. If it is gone for good, "
+        f"{_down(node)} Bring it back, and start the same playbook again: it continues. If it is gone for good, "
         f"{_release(node_rules.name(node))}."
     )
 

@@ -181,8 +181,9 @@ def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Ver
     if record.get("result") == "failed" and record.get("phase") == "ready" and not closed:
         failed = "failed its check"
         return _Verdict(why=f"its node {failed}", todo=advice_rules.check_unhealthy_node(name, failed, detail))
-    # If a person has removed the cordon, the node is healthy.
-    if node_rules.record(node, CORDON) and (record.get("unchecked") or (unchecked(record) and not closed)):
+    # If a person has uncordoned the node, it is healthy.
+    cordoned = node_rules.unschedulable(node) and node_rules.record(node, CORDON)
+    if cordoned and (record.get("unchecked") or (unchecked(record) and not closed)):
         # The detail of this record says nothing about the check.
         not_yet = "has not passed its check"
         check = advice_rules.check_unhealthy_node(name, not_yet, "")

@@ -110,7 +110,8 @@ def after_failure(progress: Progress, failure: Failure) -> Ending:
     return Ending(
         result=STOPPED if back and not advice else FAILED,
         advice=advice,
-        record=ours,
+        # A deleted Node has no record and no claim. Its entry in the history stays as it is.
+        record=ours and progress.exists,
         undo=ours and (back or not (sent or tainted)) and not advice and progress.direction == FAIL_OVER,
         remove_key=sent and bool(progress.facts.get("key")),
     )

@@ -105,8 +105,7 @@ def changes_hooks(given: Mapping[str, Any]) -> bool:
 
 def is_answered(error: HoldfastError) -> bool:
     """Return whether another try would get the same answer."""
-    unknown = isinstance(error, ApiFailure) and error.status == 401
-    return unknown or is_refused(error) or error.kind not in ("api", "api_unreachable")
+    return is_refused(error) or error.kind not in ("api", "api_unreachable")
 
 
 def is_refused(error: HoldfastError) -> bool:

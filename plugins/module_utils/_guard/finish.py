@@ -56,25 +56,35 @@ def _find_what_is_left(context: Context, end: Ended) -> Ended:
         # The report comes in any case.
         return replace(end, unseen=error.message)
     machines = [item for item in left if item["phase"] != NOT_DELETING and not rules.is_reported(item, end.bad)]
-    unserved = ((item, _why_unserved(context, end, item, number)) for number, item in enumerate(machines))
-    return replace(end, waiting=[{**item, "why": why} for item, why in unserved if why])
+    waiting: list[dict[str, Any]] = []
+    for number, item in enumerate(machines):
+        # An API server that does not answer is asked once.
+        known = next((each["why"] for each in waiting if each["away"] and item["node"]), "")
+        why, away = (known, True) if known else _why_unserved(context, end, item, number)
+        if why:
+            waiting.append({**item, "why": why, "away": away})
+    return replace(end, waiting=waiting)
 
 
-def _why_unserved(context: Context, end: Ended, machine: Mapping[str, Any], number: int) -> str:
-    """Return why no run works on a Machine, and record that, which another run then resumes; empty if one does."""
+def _why_unserved(context: Context, end: Ended, machine: Mapping[str, Any], number: int) -> tuple[str, bool]:
+    """Return why no run works on a Machine, and record that, which another run then resumes; empty if one does.
+
+    Also return whether it is because the API server of its Cluster does not answer.
+    """
     options = _options(end.begun, f"left.{number}")
     options |= {"namespace": machine["namespace"], "machines": [machine["name"]], "selector": "", "cluster": ""}
     try:
         taken = take_machine(context, {**options, "templates": []})
     except HoldfastError:
-        return end.unserved
+        return end.unserved, False
     if taken["machine"] is None:
-        return taken["unanswered"] or rules.why_left(machine, end)
+        unanswered = taken["unanswered"]
+        return (unanswered, True) if unanswered else ("" if taken["at_work"] else rules.why_left(machine, end), False)
     known = record_of(end.begun, {**taken["machine"], "run": taken["run"]})
     detail = f"the work was not started: {end.unserved}"
     with suppress(HoldfastError):
         machine_guard_record(context, {**known, "phase": NOT_BEGUN, "result": FAILED, "detail": detail})
-    return end.unserved
+    return end.unserved, False
 
 
 def _options(begun: Mapping[str, Any], worker: str) -> dict[str, Any]:

@@ -83,9 +83,9 @@ def is_reported(machine: Entry, failures: Collection[Entry]) -> bool:
 
 
 def why_left(machine: Entry, end: Ended) -> str:
-    """Return why a Machine is not served that this run did not get; empty if another run works on it.
+    """Return why a Machine is not served that this run did not get.
 
-    That is so if it waits for our hook. Otherwise its deletion comes to our hook later.
+    Empty if it waits for our hook: then another run works on it, or takes it now.
     """
     if machine["paused"]:
         return "it or its Cluster is paused. End the pause, and start the playbook again."

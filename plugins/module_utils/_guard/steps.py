@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Outdated, Unreachable
+from .._api.errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Outdated, Unreachable, passing
 from .._api.names import MACHINE_GUARD
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
@@ -193,8 +192,8 @@ class _GuardStep:
             return None
         try:
             found = self._look_at_node(machine)
-        except Unreachable as error:
-            if self._context.cluster is self._management:
+        except (Unreachable, ApiFailure) as error:
+            if self._context.cluster is self._management or not _is_away(error):
                 raise
             self._wait_for_cluster(machine, error)
             return None
@@ -209,12 +208,12 @@ class _GuardStep:
         changes: dict[str, str | None] = {MACHINE_GUARD: rules.written(machine, guard.hook, record)}
         try:
             machine = self._management.merge(place.path, KINDS[MACHINE].patch(machine, changes))
-        except NotFound:
-            return None
         except Outdated:
             raise
-        except ApiFailure as error:
-            if error.status != 409:
+        except (NotFound, ApiFailure) as error:
+            if found.node is not None:
+                runs.end(self._context.cluster, self._run)
+            if isinstance(error, ApiFailure) and error.status not in (404, 409):
                 self._postpone(machine, error)
             return None
         if before and not before["result"]:
@@ -227,7 +226,7 @@ class _GuardStep:
     def _clusters(self) -> list[Cluster]:
         return list({id(item): item for item in (self._context.cluster, self._management)}.values())
 
-    def _wait_for_cluster(self, machine: Object, error: Unreachable) -> None:
+    def _wait_for_cluster(self, machine: Object, error: HoldfastError) -> None:
         """Skip Machines with a Node while the API server of their cluster gives no answer, and serve the others."""
         self._unanswered, self._no_answer = Deadline(_RETRY), rules.no_answer(machine, error.message)
         self._context.warn_now(f"Machine {'/'.join(_id(machine))} waits: {self._no_answer}")
@@ -254,7 +253,7 @@ class _GuardStep:
         left = {run.id for run in runs.all_runs(self._management) if _is_turn(run.id, mine)}
         # The workload cluster comes first: what is left there is found by the Lease in the management cluster. A
         # cluster that is being deleted may have lost its API server, and the next turn tries again.
-        with suppress(HoldfastError):
+        try:
             # Work that left a sign of life may also have left its claim on a Node.
             for node in list(self._context.cluster.items(paths.NODES)) if left else ():
                 claim = claim_rules.claim_of(node)
@@ -263,6 +262,8 @@ class _GuardStep:
             for cluster in self._clusters:
                 for run in left:
                     runs.end(cluster, run)
+        except HoldfastError as error:
+            self._context.warn_now(f"Earlier work of this worker is not ended yet: {error.message}")
 
     def _others(self) -> frozenset[str]:
         """Return the live runs without this one. It may have lost the result of the task in which it took a Machine."""
@@ -334,9 +335,15 @@ class _GuardStep:
             "leaves_drain": False,
             "left": [describe(item) for item in rules.by_age(list(self._known.values())) if self._guard.holds(item)],
             "unanswered": self._no_answer,
+            "at_work": any(rules.claimed_by(item, self._guard.hook) in self._live for item in self._known.values()),
             "refused": [{"machine": name, "detail": message} for name, (_until, message) in self._refused.items()],
             "waited": round(self._deadline.elapsed, 3),
         }
+
+
+def _is_away(error: HoldfastError) -> bool:
+    """Whether an API server, or a proxy in front of it, may answer later."""
+    return isinstance(error, Unreachable) or (isinstance(error, ApiFailure) and passing(error.status))
 
 
 def _kept(machine: Object) -> Object:

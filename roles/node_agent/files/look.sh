@@ -41,13 +41,14 @@ echo "systemd=$(systemctl --version 2>/dev/null | sed -n '1s/^systemd \([0-9]*\)
 echo "python=$(/usr/bin/python3 -c 'import sys; print(int(sys.version_info >= (3, 9)))' 2>/dev/null || true)"
 
 # The same digest as the one that the role makes of its files.
-echo "program=$(cd "$program" 2>/dev/null && LC_ALL=C sha256sum -- *.py 2>/dev/null | sha256sum | cut -c1-12)"
+digest() { (cd "$1" 2>/dev/null && LC_ALL=C sha256sum -- *.py 2>/dev/null | sha256sum | cut -c1-12); }
+echo "program=$(digest "$program")"
 
 # The role writes this file after the restart, so the next run repeats a restart that a killed run left out. If a person or
 # a killed run has changed a file since, the agent may run with that, so the record does not count.
 records() { [ "$(sed -n "s/^$1 //p" "$applied" 2>/dev/null)" = "$2" ]; }
 sum() { sha1sum "$1" 2>/dev/null | cut -c1-40; }
-if records program "$(dirname "$(readlink "$link")")" && records configuration "$(sum "$configuration")" &&
+if records program "$(digest "$link")" && records configuration "$(sum "$configuration")" &&
     records unit "$(sum "$unit")"; then
     echo "applied=$(sha256sum "$applied" | cut -c1-64)"
 else

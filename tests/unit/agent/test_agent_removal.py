@@ -183,20 +183,21 @@ def test_the_program_releases_nothing_while_holds_are_on_disk(release, tmp_path,
     assert release(even_held=False)[0] == 0
 
 
-@pytest.mark.parametrize("changed", ["", "agent.yaml", "unit", "link", "applied"])
+@pytest.mark.parametrize("changed", ["", "agent.yaml", "unit", "abc123/holdfast_agent/cli.py", "applied", "program"])
 def test_the_record_of_the_start_counts_while_its_files_are_unchanged(tmp_path, changed):
     """A person or a killed run may have changed them since, and the agent may run with that."""
-    for name in ("agent.yaml", "unit"):
-        (tmp_path / name).write_text(name)
-    (tmp_path / "program").symlink_to("abc123/holdfast_agent")
+    program = tmp_path / "abc123/holdfast_agent"
+    program.mkdir(parents=True)
+    for path in (tmp_path / "agent.yaml", tmp_path / "unit", program / "cli.py"):
+        path.write_text(path.name)
+    (tmp_path / "program").symlink_to(program)
     sums = {name: hashlib.sha1((tmp_path / name).read_bytes()).hexdigest() for name in ("agent.yaml", "unit")}
-    record = f"program abc123\nconfiguration {sums['agent.yaml']}\nunit {sums['unit']}\n"
+    files = f"{hashlib.sha256((program / 'cli.py').read_bytes()).hexdigest()}  cli.py\n"
+    digest = hashlib.sha256(files.encode()).hexdigest()[:12]
+    record = f"program {digest}\nconfiguration {sums['agent.yaml']}\nunit {sums['unit']}\n"
     (tmp_path / "applied").write_text(record)
-    if changed == "link":
-        (tmp_path / "program").unlink()
-        (tmp_path / "program").symlink_to("def456/holdfast_agent")
-    elif changed == "applied":
-        (tmp_path / "applied").unlink()
+    if changed in ("applied", "program"):
+        (tmp_path / changed).unlink()
     elif changed:
         (tmp_path / changed).write_text("by hand")
 

@@ -59,7 +59,8 @@ def node(name="n", *marks, ready=True):
     if any("conditions" in mark for mark in marks):
         ours = {"status": "True", "reason": "AdminRequested", "message": "m", "lastTransitionTime": SINCE}
         found += [{"type": kind, **ours} for kind in ("MaintenanceInProgress", "Drained")]
-    return {"metadata": {"name": name, "annotations": annotations}, "status": {"conditions": found}}
+    spec = {"unschedulable": any("cordon" in mark for mark in marks)}
+    return {"metadata": {"name": name, "annotations": annotations}, "spec": spec, "status": {"conditions": found}}
 
 
 def slot(who, name="n", state="active"):
@@ -317,8 +318,12 @@ def test_a_node_that_did_not_pass_the_check_of_an_earlier_operation_stays_cordon
 
 
 def test_a_node_that_a_person_has_uncordoned_needs_no_check():
-    record = {"operation": {"id": "kernel", "run": DEAD, "phase": "ready", "result": ""}}
-    assert stale(snapshot(node("n", record), groups={"g": ledger(slot(DEAD))})) >= {"record n", "slot n"}
+    """``kubectl uncordon`` leaves the annotation."""
+    left = {"operation": {"id": "kernel", "run": DEAD, "phase": "ready", "result": ""}}
+    uncordoned = node("n", cordon(), left)
+    uncordoned["spec"]["unschedulable"] = False
+
+    assert stale(snapshot(uncordoned, groups={"g": ledger(slot(DEAD))})) == {"cordon n", "record n", "slot n"}
 
 
 def test_a_record_that_the_doctor_closed_is_no_failed_check():

@@ -362,6 +362,8 @@ def test_a_node_that_is_deleted(cluster):
     nobody = Play(cluster, run="r3", direction="recover", given=()).go()
     assert nobody["result"] == "failed"
     assert "by a command: set failover_power_on_command" in nobody["detail"]
+    assert "RECORDED" not in nobody["detail"]
+    assert not [path for path in cluster.objects if "/leases/run." in path]
     assert entry(cluster)["result"] == "moved"
 
     back = Play(cluster, run="r4", direction="recover")

@@ -137,14 +137,15 @@ LEFT = {
 def end(monkeypatch):
     """Ends a guard; one Machine is left, and is taken as told."""
 
-    def act(*workers, taken=None, error=None, left=LEFT, unanswered="", **begun):
+    def act(*workers, taken=None, error=None, left=LEFT, unanswered="", at_work=False, **begun):
         log = []
 
         def take(context, params):
             if error:
                 raise error
             found = None if context.check_mode else taken
-            return {"left": [left], "machine": found, "unanswered": unanswered, "run": f"r/{params['worker']}"}
+            more = {"unanswered": unanswered, "at_work": at_work, "run": f"r/{params['worker']}"}
+            return {"left": [left], "machine": found, **more}
 
         def record(_context, params):
             log.append((params["run"], params["result"], params["detail"]))
@@ -172,8 +173,9 @@ class TestFinish:
         assert (run, result) == ("r/left.0", "failed")
         assert detail.startswith("the work was not started: the run ended (deadline).")
 
-    def test_one_that_another_run_works_on_is_not_left(self, end):
-        found, log = end(WORKER)
+    @pytest.mark.parametrize("more", [{}, {"left": {**LEFT, "paused": True}, "at_work": True}])
+    def test_one_that_another_run_works_on_is_not_left(self, end, more):
+        found, log = end(WORKER, **more)
         assert (found["summary"]["waiting"], log) == ([], [])
 
     @pytest.mark.parametrize(

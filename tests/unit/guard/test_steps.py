@@ -9,7 +9,7 @@ import pytest
 from unit.guard.test_killed import MACHINE, NODE, Api, follow
 from unit.guard.test_rules import waiting
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Outdated, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, Outdated, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import steps as step
 
@@ -47,11 +47,16 @@ def test_not_after_the_time(away):
 
 
 class Dead:
-    """The API server of a cluster that is being deleted: it does not answer."""
+    """The API server of a cluster that is being deleted: it does not answer, or a proxy answers."""
 
     dry_run = False
 
+    def __init__(self, status=0):
+        self._status = status
+
     def __getattr__(self, name):
+        if self._status:
+            raise ApiFailure("The API server https://c:6443 answered", status=self._status)
         raise Unreachable("The API server https://c:6443 did not answer.")
 
 
@@ -63,7 +68,7 @@ def take(monkeypatch):
     api = Api()
     del api.objects[NODE]
 
-    def act(*, with_n=False, turn=1, **options):
+    def act(*, with_n=False, turn=1, status=0, **options):
         if with_n:
             other = {**waiting(name="n", node=None), "apiVersion": "cluster.x-k8s.io/v1beta2"}
             other["metadata"]["resourceVersion"] = "1"
@@ -73,17 +78,23 @@ def take(monkeypatch):
         params |= {"wait_timeout": 0, **options}
         said = []
         context = Context(params, say=said.append)
-        context.__dict__.update(cluster=Dead(), management=api)
+        context.__dict__.update(cluster=Dead(status), management=api)
         return step.take_machine(context, params), said, api
 
     return act
 
 
-def test_a_machine_whose_node_can_not_be_read_waits_and_another_one_is_served(take):
-    found, (said,), _api = take(with_n=True)
+@pytest.mark.parametrize("status", [0, 503])
+def test_a_machine_whose_node_can_not_be_read_waits_and_another_one_is_served(take, status):
+    found, (said,), _api = take(with_n=True, status=status)
     assert found["machine"]["name"] == "n"
     assert "Machine metal/m waits: the API server of Cluster c does not answer." in said
     assert "remove the hook with deletion_hook, state: absent" in said
+
+
+def test_a_refusal_is_an_error(take):
+    with pytest.raises(ApiFailure):
+        take(with_n=True, status=403)
 
 
 def test_if_no_other_is_left_the_report_says_why(take):
