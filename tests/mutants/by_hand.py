@@ -208,6 +208,20 @@ MUTANTS = [
         "tests/unit/agent/test_agent_plan.py::test_what_is_not_locked_is_not_named",
     ),
     Mutant(
+        "agent-confirms-while-pid-1-shuts-down",
+        2,
+        "The agent confirms a hold on a node that PID 1 already shuts down.",
+        Code("Executor._goes_down", "self._shutting_down()", "False"),
+        "tests/unit/agent/test_agent_daemon.py::test_a_hold_is_not_confirmed_if_a_shutdown_begins_meanwhile",
+    ),
+    Mutant(
+        "agent-waits-for-a-silent-server",
+        2,
+        "After a restore of etcd, the agent keeps its watch and sees no new hold.",
+        Code("Watcher._follow", "(changed or lasted) and not silent", "changed or lasted"),
+        "tests/unit/agent/test_agent_watch.py::test_streams_without_a_line_are_followed_by_a_list",
+    ),
+    Mutant(
         "agent-drops-the-old-lock-first",
         2,
         "The agent lets a lock go although it could not take another one for a hold that stands.",
