@@ -137,7 +137,7 @@ LEFT = {
 def end(monkeypatch):
     """Ends a guard; one Machine is left, and is taken as told."""
 
-    def act(*workers, taken=None, error=None, left=LEFT, unanswered="", at_work=False, **begun):
+    def act(*workers, taken=None, error=None, left=None, unanswered="", at_work=False, **begun):
         log = []
 
         def take(context, params):
@@ -145,7 +145,7 @@ def end(monkeypatch):
                 raise error
             found = None if context.check_mode else taken
             more = {"unanswered": unanswered, "at_work": at_work, "run": f"r/{params['worker']}"}
-            return {"left": [left], "machine": found, **more}
+            return {"left": [left or LEFT], "machine": found, **more}
 
         def record(_context, params):
             log.append((params["run"], params["result"], params["detail"]))
