@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .._api.errors import passing
 from .._capi.rules import PRE_DRAIN, PRE_TERMINATE
 from .rules import (
     DEADLINE,
@@ -168,8 +169,7 @@ class Failure:
     @property
     def passes(self) -> bool:
         """Return whether a later try may succeed without a person."""
-        busy = self.status in (0, 429) or self.status >= 500
-        return self.kind == "api_unreachable" or (self.kind == "api" and busy)
+        return self.kind == "api_unreachable" or (self.kind == "api" and passing(self.status))
 
 
 @dataclass(frozen=True)
