@@ -268,6 +268,18 @@ MUTANTS = [
         "tests/integration/test_node_agent_role.py::test_not_removed_while_the_node_is_held",
     ),
     Mutant(
+        "agent-runs-with-an-old-configuration",
+        2,
+        "The role restores the agent's configuration, and the agent continues without enforcement.",
+        Task(
+            "node_agent",
+            "Run the agent, now and after each boot",
+            ("ansible.builtin.systemd_service", "state"),
+            "started",
+        ),
+        "tests/integration/test_node_agent_role.py::test_a_configuration_that_was_changed_by_hand_is_restored_and_used",
+    ),
+    Mutant(
         "lock-old-one-goes-first",
         2,
         "The module lets the old lock go before it takes the new one.",
@@ -646,6 +658,17 @@ MUTANTS = [
         "tests/unit/guard/test_journey_rules.py::TestCourse::test_one_that_falls_silent_later_is_fenced",
     ),
     Mutant(
+        "guard-looks-before-the-first-file-only",
+        6,
+        "The guard runs a later file of the user's tasks although the Node fell silent during an earlier one.",
+        Code(
+            "Work.file_is_done",
+            "replace(self, done=done, asked='', file='', at='', begun='')",
+            "replace(self, done=done, asked='', file='', at='')",
+        ),
+        "tests/unit/guard/test_journey_rules.py::TestFiles::test_the_node_is_looked_at_before_each",
+    ),
+    Mutant(
         "guard-waits-for-no-holder",
         2,
         "The guard runs the user's tasks and drains although someone holds the Node.",
@@ -1012,6 +1035,17 @@ MUTANTS = [
         "The claim is not checked again directly before the machine is switched on.",
         Code("_switch_on", "began = last_look.steady()\n_claimed(context, params)", "began = last_look.steady()"),
         "tests/unit/failover/test_power.py::TestBack::test_its_claim_is_checked_directly_before",
+    ),
+    Mutant(
+        "recovery-of-a-deleted-node-leaves-its-key",
+        7,
+        "The recovery of a deleted Node succeeds although a key still keeps its machine off.",
+        Code(
+            "_of_a_deleted_node",
+            "next((item['annotation'] for item in keys if item['key'] == facts.known.get('key')), '')",
+            "''",
+        ),
+        "tests/unit/failover/test_journey_rules.py::test_the_next_step",
     ),
     Mutant(
         "failover-key-removed-after-a-move",
