@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -46,6 +47,8 @@ def lab() -> Iterator[Lab]:
     found = Lab.default()
     ours = not found.is_up
     if ours:
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            raise RuntimeError("Start the lab first (make lab). Several processes can't share one that each starts.")
         found.up(3, 0)
     # Tests make their own simulated nodes.
     found.start_kwok()

@@ -12,7 +12,6 @@ import re
 
 import pytest
 from integration.support import machines
-from integration.support.turns import turn
 from integration.support.ward import Ward
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -33,7 +32,7 @@ ALL = {"cordon", "opt_outs", "claim", "record", "slot", "operation", "run"}
 
 @pytest.fixture(scope="module")
 def installed(lab, cluster):
-    with turn(lab, "machines"), machines.installed(cluster):
+    with machines.installed(lab, cluster):
         yield
 
 

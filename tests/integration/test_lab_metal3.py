@@ -9,7 +9,8 @@ import time
 
 import pytest
 import yaml
-from integration.support.metal3 import bound, machines, management, wait, webhook
+from integration.support import machines
+from integration.support.metal3 import bound, management, wait, webhook
 from integration.support.realnodes import boot_id
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -214,7 +215,7 @@ def test_a_change_from_outside_is_noticed(host, world):
 
 
 def test_a_node_leads_to_its_host(hosts, host, lab, world):
-    with machines(lab, world.cluster):
+    with machines.installed(lab, world.cluster):
         hosts.chain(host)
         machine = world.cluster.get(
             paths.one(paths.namespaced("apis/cluster.x-k8s.io/v1beta2", world.namespace, "machines"), f"m-{host.node}")

@@ -127,7 +127,7 @@ class Agent:
         return node_rules.condition(self.cluster.get(paths.node(NODE)), CONDITION)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that the role and the agent could leave behind on the node."""
+        """Everything that the role and the agent could leave behind on the node; not the time of a heartbeat."""
         files = self.ssh(f"find {' '.join(PLACES)} -printf '%p %y %l\\n' 2>/dev/null | sort; true")
         return {
             "files": files.splitlines(),
@@ -136,7 +136,7 @@ class Agent:
                 "systemctl show --property LoadState,ActiveState,FileDescriptorStoreMax holdfast-agent.service;"
                 " systemctl show --property LoadState reboot.target systemd-poweroff.service"
             ),
-            "condition": self.condition(),
+            "condition": {**(self.condition() or {}), "lastHeartbeatTime": None},
         }
 
 

@@ -14,7 +14,6 @@ import json
 
 import pytest
 from integration.support import machines
-from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -72,7 +71,7 @@ class Spared:
 
 @pytest.fixture(scope="module")
 def installed(lab, cluster):
-    with turn(lab, "machines"), machines.installed(cluster):
+    with machines.installed(lab, cluster):
         yield
 
 

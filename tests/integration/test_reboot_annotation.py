@@ -10,7 +10,8 @@ import threading
 from dataclasses import replace
 
 import pytest
-from integration.support.metal3 import BASE, Fenced, bound, machines
+from integration.support import machines
+from integration.support.metal3 import BASE, Fenced, bound
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.reboot_watch import Outcome
@@ -493,7 +494,7 @@ class TestExpired:
 
 @pytest.fixture(scope="class")
 def kind_machine(lab, cluster):
-    with machines(lab, cluster):
+    with machines.installed(lab, cluster):
         yield
 
 

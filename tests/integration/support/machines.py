@@ -9,9 +9,13 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from integration.support.metal3 import install
+from integration.support.turns import TESTS, turn
+
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, wait_for
+from lab import Lab
 from lab.patience import PATIENCE
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -20,19 +24,20 @@ _NAME = f"machines.{_GROUP}"
 
 
 @contextlib.contextmanager
-def installed(cluster: Cluster) -> Iterator[None]:
-    """Install the kind Machine; remove it afterwards, unless it was there before."""
-    if cluster.find(paths.one(_CRDS, _NAME)) is not None:
-        yield
-        return
-    cluster.create(_CRDS, _definition())
-    found = wait_for(cluster, _CRDS, _NAME, _established, Deadline(PATIENCE))
-    assert _established(found), found
-    try:
-        yield
-    finally:
-        cluster.delete(paths.one(_CRDS, _NAME))
-        assert wait_for(cluster, _CRDS, _NAME, lambda item: item is None, Deadline(PATIENCE)) is None
+def installed(lab: Lab, cluster: Cluster) -> Iterator[None]:
+    """Install the kind Machine. Remove it afterwards unless it was there before: other tests must not find it."""
+    with turn(lab, "machines"):
+        # A fixture of a module has no turn yet. A test marked `alone` may stop the API server.
+        with turn(lab, TESTS, shared=True):
+            before = cluster.find(paths.one(_CRDS, _NAME))
+            install(cluster, "machines")
+        try:
+            yield
+        finally:
+            if before is None:
+                with turn(lab, TESTS, shared=True):
+                    cluster.delete(paths.one(_CRDS, _NAME))
+                    assert wait_for(cluster, _CRDS, _NAME, lambda item: item is None, Deadline(PATIENCE)) is None
 
 
 class Machine:
@@ -59,23 +64,3 @@ class Machine:
 
     def delete(self) -> None:
         self.cluster.delete(self.path)
-
-
-def _established(item: dict[str, Any] | None) -> bool:
-    conditions = ((item or {}).get("status") or {}).get("conditions") or []
-    return any(found["type"] == "Established" and found["status"] == "True" for found in conditions)
-
-
-def _definition() -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": _NAME},
-        "spec": {
-            "group": _GROUP,
-            "scope": "Namespaced",
-            "names": {"kind": "Machine", "listKind": "MachineList", "plural": "machines", "singular": "machine"},
-            "versions": [{"name": "v1beta2", "served": True, "storage": True, "schema": schema}],
-        },
-    }

@@ -54,19 +54,6 @@ def install(cluster: Cluster, *kinds: str) -> None:
 
 
 @contextlib.contextmanager
-def machines(lab: Lab, cluster: Cluster) -> Iterator[None]:
-    """Install the kind Machine for one test at a time; remove it afterwards: other tests need clusters without it."""
-    with turn(lab, "machines"):
-        install(cluster, "machines")
-        try:
-            yield
-        finally:
-            name = "machines.cluster.x-k8s.io"
-            cluster.delete(paths.one(_CRDS, name))
-            assert wait_for(cluster, _CRDS, name, lambda item: item is None, Deadline(PATIENCE)) is None
-
-
-@contextlib.contextmanager
 def management(lab: Lab, world: Any) -> Iterator[tuple[Cluster, Path]]:
     """A separate cluster for hosts and Machines, for one test at a time; it has the namespace of the world.
 
@@ -285,7 +272,7 @@ class Hosts:
         return host
 
     def chain(self, host: Host, *, namespace: str | None = None, cluster: str = "lab", another_of: str = "") -> None:
-        """Make the link from the Node to the host: a Machine (see ``machines``) and its Metal3Machine.
+        """Make the link from the Node to the host: a Machine (see ``machines.installed``) and its Metal3Machine.
 
         Args:
             another_of: The name of a Node of this cluster. The Machine then belongs to the Node of the same name in
