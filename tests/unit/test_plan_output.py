@@ -120,8 +120,9 @@ def test_a_plan_fits_on_a_screen_and_asks_once_for_all_nodes(plan, api, tmp_path
     assert report["api"]["requests"] == len(api.asked)
 
 
-def test_a_plan_of_nobody_is_no_success(plan):
-    code, lines = plan("-e", "rolling_reboot_hosts=nobody")
+@pytest.mark.parametrize("pattern", ["nobody", [], [""]])
+def test_a_plan_of_nobody_is_no_success(plan, pattern):
+    code, lines = plan("-e", json.dumps({"rolling_reboot_hosts": pattern}))
 
     assert code != 0
     assert any("There is no host to plan. Check rolling_reboot_hosts" in line for line in lines), lines

@@ -119,6 +119,16 @@ def test_a_pattern_selects_the_same_hosts_with_localhost(report, tmp_path, patte
     assert written["summary"]["rebooted"] == ["node-1"]
 
 
+@pytest.mark.parametrize("pattern", [[], ["", " "]])
+def test_an_empty_list_is_no_host(report, tmp_path, pattern):
+    extra = json.dumps({"rolling_reboot_hosts": pattern})
+    code, written, output = report({"node-1": of("node-1", "failed")}, tmp_path / "report.json", "-e", extra)
+
+    assert (code, written) == (2, None), output
+    assert "There is no host to reboot: rolling_reboot_hosts is all:!all" in output
+    assert "node-1" not in output
+
+
 def test_several_hosts_in_a_limit_are_reported_and_none_fails(report, tmp_path):
     hosts = {f"node-{number}": of(f"node-{number}", "rebooted", operation="") for number in range(1, 4)}
     code, written, output = report(hosts, tmp_path / "report.json", "--limit=node-1,node-2")
