@@ -33,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def answer(self, body, status=200):
-        data = json.dumps(body).encode()
+        data = json.dumps({"kind": "Thing", **body}).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self):
-        lines = [{"metadata": {"resourceVersion": "1"}, "items": []}]
+        lines = [{"kind": "ThingList", "metadata": {"resourceVersion": "1"}, "items": []}]
         data = "\n".join(map(json.dumps, NEWS if "watch=" in self.path else lines)).encode() + b"\n"
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))

@@ -42,6 +42,8 @@ _MERGE, _STRATEGIC = "application/merge-patch+json", "application/strategic-merg
 # The server's own table of a collection: what kubectl shows of each object. Source: the API concepts of Kubernetes,
 # "Receiving resources as Tables".
 _TABLE = f"{_JSON};as=Table;v=v1;g=meta.k8s.io"
+# The only answer without a kind.
+_VERSION = "/version"
 _TIMEOUT = (10, 60)
 # For patches that are sent only once, such as the renewal of a Lease: the next one is better than one that hangs.
 _SHORT_TIMEOUT = (5, 10)
@@ -87,7 +89,7 @@ class Cluster:
     def now(self) -> datetime:
         """The API server's time, in UTC."""
         if not self.clock.known:
-            self.get("/version")
+            self.get(_VERSION)
         return self.clock.now()
 
     def get(self, path: str, *, patient: bool = True, accept: str = _JSON, **query: Any) -> Object:
@@ -386,21 +388,26 @@ def _content(method: str, path: str, answer: Any) -> Object:
     if answer.status >= 300:
         raise _failure(method, path, answer, answer.data)
     try:
-        found: Object = json.loads(answer.data) if answer.data else {}
-    except ValueError as error:
+        found = json.loads(answer.data)
+    except ValueError:
+        found = None
+    # A proxy may answer anything, also in JSON. Without this check, such an answer to a list is an empty list: no holds.
+    if not isinstance(found, dict) or not ("kind" in found or path == _VERSION):
         raise ApiFailure(
-            f"The answer to {method} {path} (status {answer.status}) is not JSON, so it is not the API server's: "
-            f"{cut(answer.data.decode('utf-8', 'replace'), 200)}. Check the proxy or load balancer in front of it.",
+            f"The answer to {method} {path} (status {answer.status}) is not an object of Kubernetes, so it is not the API "
+            f"server's: {cut(answer.data.decode('utf-8', 'replace'), 200)}. Check the proxy or load balancer in front of "
+            "it.",
             status=answer.status,
-        ) from error
+        )
     return found
 
 
 def _failure(method: str, path: str, answer: Any, data: Any) -> ApiFailure | NotFound:
     try:
-        status = json.loads(data)
+        found = json.loads(data)
     except (TypeError, ValueError):
-        status = {}
+        found = {}
+    status = found if isinstance(found, dict) else {}
     message = str(status.get("message") or data or answer.reason)
     if isinstance(data, bytes) and not status:
         message = data.decode("utf-8", "replace")

@@ -38,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append(subject["commonName"])  # type: ignore[attr-defined]
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(b"{}")
+        self.wfile.write(b'{"kind": "Thing"}')
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def server() -> Iterator[Any]:
     """Shows what a client sends."""
     httpd = HTTPServer(("127.0.0.1", 0), Handler)
     httpd.seen = []  # type: ignore[attr-defined]
-    httpd.answer = (200, b"{}", {})  # type: ignore[attr-defined]
+    httpd.answer = (200, b'{"kind": "Thing"}', {})  # type: ignore[attr-defined]
     # The only valid value of the header Authorization; empty if each one is valid.
     httpd.valid = ""  # type: ignore[attr-defined]
     httpd.url = f"http://127.0.0.1:{httpd.server_address[1]}"  # type: ignore[attr-defined]
@@ -386,6 +386,20 @@ class TestRequests:
 
         with pytest.raises(ApiFailure, match="Bad Gateway"):
             cluster.create("/x", {})
+
+    @pytest.mark.parametrize("body", [b"", b"<html>Welcome</html>", b'{"status": "ok"}', b"[]", b"null", b'"ok"'])
+    def test_an_answer_of_something_else_is_not_taken_for_an_empty_list(self, server, cluster, body):
+        server.answer = (200, body, {})
+
+        for ask in (cluster.get, cluster.find, lambda path: list(cluster.items(path)), lambda path: list(cluster.rows(path))):
+            with pytest.raises(ApiFailure, match="is not an object of Kubernetes"):
+                ask("/apis/coordination.k8s.io/v1/leases")
+
+    def test_an_error_of_something_else_is_reported(self, server, cluster):
+        server.answer = (503, b'["maintenance"]', {})
+
+        with pytest.raises(ApiFailure, match="maintenance"):
+            cluster.get("/x")
 
     def test_not_found(self, server, cluster):
         server.answer = (404, b"{}", {})

@@ -42,7 +42,7 @@ class Api(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.lock = threading.Lock()
-        self.thing: Any = {"metadata": {"name": "one", "resourceVersion": "1"}, "data": {}}
+        self.thing: Any = {"kind": "Thing", "metadata": {"name": "one", "resourceVersion": "1"}, "data": {}}
         self.faults: list[tuple[str, Any]] = []
         self.seen: list[str] = []
 
@@ -92,13 +92,13 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "POST":
             if api.thing is not None:
                 return 409, {"reason": "AlreadyExists"}
-            api.thing = {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
+            api.thing = {"kind": "Thing", **body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
             return 201, api.thing
         if api.thing is None:
             return 404, {}
         if self.command == "DELETE":
             api.thing = None
-            return 200, {}
+            return 200, {"kind": "Status"}
         if self.command in ("PUT", "PATCH"):
             version = body["metadata"].pop("resourceVersion", None)
             if version not in (None, api.thing["metadata"]["resourceVersion"]):
@@ -263,7 +263,7 @@ def test_someone_else_s_object_is_not_taken_for_ours(api, cluster):
     """The POST was lost, and another one came first."""
 
     def other(api: Api) -> None:
-        api.thing = {"metadata": {"name": "one", "resourceVersion": "1"}, "data": {"theirs": "y"}}
+        api.thing = {"kind": "Thing", "metadata": {"name": "one", "resourceVersion": "1"}, "data": {"theirs": "y"}}
 
     api.thing = None
     api.faults = [("POST", other)]

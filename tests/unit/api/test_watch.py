@@ -87,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(script[0], json.dumps(status(script[0])).encode(), script[1])
         elif kind == "list":
             page = script if isinstance(script, dict) else {"items": script, "metadata": {"resourceVersion": "10"}}
-            self.answer(200, json.dumps(page).encode(), {})
+            self.answer(200, json.dumps({"kind": "ThingList", **page}).encode(), {})
         else:
             self.stream(script)
 
