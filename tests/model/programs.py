@@ -230,10 +230,14 @@ def _deadline(self: Any, seconds: float | None, started: float | None = None) ->
 
 
 @contextmanager
-def _heartbeat(cluster: Any, run: str, holder: str = "") -> Iterator[None]:
+def _heartbeat(cluster: Any, run: str, holder: str = "", *, required: bool = True) -> Iterator[None]:
     """Later renewals are events of the fleet."""
-    if run:
-        runs.renew(cluster, run, holder)
+    try:
+        if run:
+            runs.renew(cluster, run, holder)
+    except HoldfastError:
+        if required:
+            raise
     yield
 
 

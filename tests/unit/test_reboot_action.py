@@ -274,7 +274,7 @@ class TestResumed:
         monkeypatch.setattr(reboot, "read_node", lambda *_arguments: node.node)
         monkeypatch.setattr(reboot.BuiltinReboot, "run", lambda *_arguments: node.reboot())
         monkeypatch.setattr(reboot, "record_phase", lambda _cluster, _name, phase: node.recorded.append(phase.name))
-        monkeypatch.setattr(reboot.runs, "heartbeat", lambda *_arguments: contextlib.nullcontext())
+        monkeypatch.setattr(reboot.runs, "heartbeat", lambda *_arguments, **_options: contextlib.nullcontext())
 
         def back(_cluster, _name, before, _deadline):
             node.seen.append(f"back from {before}")

@@ -19,7 +19,7 @@ from datetime import datetime
 
 from .._api import paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, NotFound, Refused
+from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
 from .._api.names import COLLECTION, MANAGED_BY, NAMESPACE, RUN
 from .._api.objects import Object, only_as_seen
 from .._api.times import to_text
@@ -180,12 +180,18 @@ def end_dead(cluster: Cluster, run: str) -> bool:
 
 
 @contextmanager
-def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
+def heartbeat(cluster: Cluster, run: str, holder: str = "", *, required: bool = True) -> Iterator[None]:
     """Renew a run's Lease while the body works or waits; without a run do nothing.
 
     If the API server does not answer, try again. Other runs judge from the Lease whether this run is dead. If it is
     gone, create it again: this process was paused for so long that others took the run for dead, and the body still
     works for it.
+
+    Args:
+        required: Do not start the body if the first sign of life fails.
+
+    Raises:
+        HoldfastError: The first sign of life failed, and is required.
     """
     if not run or cluster.dry_run:
         yield
@@ -198,8 +204,7 @@ def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
             if not stop.is_set():
                 renew(cluster, run, holder, patient=False)
 
-    def beat() -> None:
-        pause = RENEW_EVERY
+    def beat(pause: float) -> None:
         while not stop.wait(pause):
             pause = RENEW_AGAIN
             # Any error: without this thread, the run would count as dead although it works.
@@ -210,8 +215,14 @@ def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
                     revive()
                 pause = RENEW_EVERY
 
-    renew(cluster, run, holder)
-    threading.Thread(target=beat, daemon=True, name=f"heartbeat {run}").start()
+    pause = RENEW_EVERY
+    try:
+        renew(cluster, run, holder)
+    except HoldfastError:
+        if required:
+            raise
+        pause = RENEW_AGAIN
+    threading.Thread(target=beat, args=(pause,), daemon=True, name=f"heartbeat {run}").start()
     try:
         yield
     finally:

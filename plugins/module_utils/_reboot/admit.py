@@ -61,15 +61,15 @@ def reboot_turn(context: Context, params: Params, *, drain: DrainLook | None = N
         drain: For a plan: returns the verdict and the blockers of the node's drain.
     """
     admission = _Admission(context, params, drain)
-    with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
-        try:
+    try:
+        with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
             return admission.run()
-        except HoldfastError as error:
-            if context.check_mode:
-                return admission.no_plan(error)
-            # The cleanup after the failure depends on how far the request came.
-            error.fields.update(admission.progress())
-            raise
+    except HoldfastError as error:
+        if context.check_mode:
+            return admission.no_plan(error)
+        # The cleanup after the failure depends on how far the request came.
+        error.fields.update(admission.progress())
+        raise
 
 
 class _Admission:

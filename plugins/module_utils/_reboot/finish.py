@@ -51,21 +51,19 @@ def reboot_finish(context: Context, params: Params) -> Result:
     held = rebooted.get("step") == "held"
     end = _failed if params.get("failed") is not None else _held if held else _rebooted
     known = {"node": work.node, "operation": operation, "run": run, "group": turn.get("group") or settings["group"]}
-    needed = turn.get("needed") or ""
-    with runs.heartbeat(context.cluster, run, params.get("holder") or ""):
-        try:
-            return {
-                **known,
-                "needed": needed,
-                "attempts": int(turn.get("attempts") or 0),
-                **end(work, {**params, **known, "rebooted": rebooted}),
-            }
-        except HoldfastError as error:
-            # An error here happens while the run works on the node.
-            error.fields.update(known, stage=WORKING, claimed=True)
-            raise
-        finally:
-            silences.end()
+    kept = {"needed": turn.get("needed") or "", "attempts": int(turn.get("attempts") or 0)}
+    try:
+        # After a failure, the sign of life may fail, too. The writes that follow are tried all the same.
+        with runs.heartbeat(context.cluster, run, params.get("holder") or "", required=end is not _failed):
+            return {**known, **kept, **end(work, {**params, **known, "rebooted": rebooted})}
+    except HoldfastError as error:
+        # An error here happens while the run works on the node. The cleanup after it needs what the turn said.
+        for name in ("steps", "counted_in", "method"):
+            error.fields[name] = turn.get(name)
+        error.fields.update(known, **kept, stage=WORKING, claimed=True)
+        raise
+    finally:
+        silences.end()
 
 
 def _rebooted(work: Work, params: Params) -> Result:

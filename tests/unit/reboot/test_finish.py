@@ -11,7 +11,7 @@ from unit.reboot.memory_cluster import AT, MemoryCluster
 from unit.reboot.variables import settings
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
@@ -111,6 +111,40 @@ def test_a_run_that_lost_its_claim_gives_nothing_back(cluster):
     assert (caught.value.fields["stage"], caught.value.fields["group"]) == ("working", "default")
     assert cluster.cordoned()
     assert "node-1" in cluster.ledger().slots
+
+
+def test_a_failure_is_counted_although_the_run_gives_no_sign_of_life(cluster):
+    cluster.broken = ["/leases/run"]
+    found = finish(cluster, failed=BROKEN)
+
+    assert (found["step"], found["uncounted"]) == ("failed", [])
+    assert cluster.ledger().failed("kernel") == 1
+
+
+def test_a_failure_that_could_not_be_counted_is_told(cluster):
+    cluster.broken = ["."]
+    found = finish(cluster, failed=BROKEN, group="control-plane", counted_in="default")
+
+    assert [(item["name"], item["group"]) for item in found["uncounted"]] == [
+        ("node-1", "control-plane"),
+        ("node-1", "default"),
+    ]
+
+
+@pytest.mark.parametrize("broken", ["/leases/run", "/nodes/"])
+def test_the_cleanup_after_a_failed_end_knows_the_turn(cluster, broken):
+    cluster.broken = [broken]
+    with pytest.raises(HoldfastError) as caught:
+        finish(cluster, group="control-plane", counted_in="default")
+
+    fields = caught.value.fields
+    assert {name: fields[name] for name in ("node", "group", "counted_in", "steps", "claimed")} == {
+        "node": "node-1",
+        "group": "control-plane",
+        "counted_in": "default",
+        "steps": ["cordon", "reboot", "finish"],
+        "claimed": True,
+    }
 
 
 def test_a_node_that_a_hold_refused_is_put_back(cluster):
