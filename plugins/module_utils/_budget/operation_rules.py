@@ -189,12 +189,14 @@ def _still_failed(ledger: Ledger, failures: Mapping[str, str], nodes: Collection
 
 
 def _passing(ledger: Ledger, operation: str, request: StartRequest, live: Collection[str]) -> set[str]:
+    # Nothing shows whether the owner of a slot without a run is dead.
     return {
         name
         for name, slot in ledger.slots.items()
         if name in request.nodes
         and (slot.operation == operation or request.restart)
         and slot.state == ACTIVE
+        and slot.run
         and slot.run != request.run
         and slot.run not in live
     }

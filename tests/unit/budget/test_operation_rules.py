@@ -87,6 +87,14 @@ class TestBegin:
             "charlie": "one",
         }
 
+    @pytest.mark.parametrize("operation", ["kernel", "another"])
+    def test_a_slot_without_a_run_stays_with_its_owner(self, operation):
+        left = ledger(replace(slot("alfa"), run="", operation=operation))
+        made = begin(left, replace(request(), restart=True), runs(run("two")), NOW)
+
+        assert made.takes_over == ()
+        assert made.ledger.slots == left.slots
+
     def test_a_dead_run_stays_known_until_its_lease_is_gone(self):
         """It may only be paused, so nothing deletes its Lease before the operation ends."""
         dead = run("one", DEAD_AFTER + 1)

@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gate directly before the user's own tasks reboot a node."""
+
+from __future__ import annotations
+
+import pytest
+from unit.reboot.memory_cluster import AT, MemoryCluster
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.permit import reboot_gate
+
+CLAIM = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
+OPERATION = {"id": "kernel", "run": "me", "phase": "drain", "since": AT, "phases": {}, "boot_id_before": "boot-1"}
+
+
+@pytest.fixture
+def cluster():
+    found = MemoryCluster()
+    found.node(claim=CLAIM, operation=OPERATION)
+    return found
+
+
+def ask(cluster, **options):
+    given = {"name": "node-1", "operation": "kernel", "run": "me", "boot_id": "boot-1", "override_holds": False}
+    context = Context({**given, **options})
+    context.cluster = cluster
+    return reboot_gate(context, {**given, **options})
+
+
+def test_a_free_node_may_go_down(cluster):
+    assert ask(cluster) == {"changed": True, "step": "go", "why": "", "overridden_holds": []}
+    assert cluster.marks()["operation"]["phase"] == "reboot"
+
+
+def test_a_held_node_stays_and_nothing_is_recorded(cluster):
+    cluster.hold()
+    found = ask(cluster)
+
+    assert found["step"] == "held"
+    assert "shop/app" in found["why"]
+    assert cluster.writes == []
+
+
+def test_a_hold_that_comes_while_the_reboot_is_recorded_counts(cluster):
+    cluster.hooks.append(lambda _verb, path, _body: cluster.hold() if path == paths.node("node-1") else None)
+
+    assert ask(cluster)["step"] == "held"
+
+
+def test_an_old_look_does_not_count(cluster, monkeypatch):
+    clock = iter(range(0, 10_000, 60))
+    monkeypatch.setattr(last_look, "steady", lambda: next(clock))
+
+    with pytest.raises(TimedOut, match="older than 10 s"):
+        ask(cluster)
+
+
+def test_another_boot_is_refused_and_nothing_is_recorded(cluster):
+    with pytest.raises(Refused, match="was rebooted since"):
+        ask(cluster, boot_id="boot-0")
+    assert cluster.writes == []
