@@ -70,8 +70,7 @@ def _rebooted(work: Work, params: Params) -> Result:
     turn = params["turn"]
     work.uncordon(phase="uncordon")
     work.opt_in()
-    state = "absent" if params["settings"]["sweep"] else "reported"
-    left = leftover_pods(work.context, {"name": work.node, "state": state})
+    left = _leftovers(work, "absent" if params["settings"]["sweep"] else "reported")
     work.slot(params["group"], "absent", ended=_pauses(params))
     deleted = _deleted_pods(work) if params["settings"].get("delete_after") is not None else []
     detail = detail_of(turn.get("needed") or "", params["rebooted"].get("overridden_holds") or [], deleted)
@@ -96,6 +95,18 @@ def _rebooted(work: Work, params: Params) -> Result:
         "result": {**result, "leftovers": left["pods"]},
         "uncounted": [],
     }
+
+
+def _leftovers(work: Work, state: str) -> Result:
+    """Finished pods that the shutdown left. The node is healthy, so a pod that can't be removed does not fail it."""
+    try:
+        return leftover_pods(work.context, {"name": work.node, "state": state})
+    except HoldfastError as error:
+        work.context.warn(
+            f"Finished pods of the shutdown of node {work.node} could not be read or removed: {error.message} They use no "
+            "resources of the node. Delete them with kubectl, or run the module leftover_pods."
+        )
+        return {"changed": bool(error.fields.get("changed")), "pods": error.fields.get("pods") or []}
 
 
 def _pauses(params: Params) -> bool:

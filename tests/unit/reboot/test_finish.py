@@ -104,6 +104,16 @@ def test_a_healthy_node_is_given_back(cluster):
     assert cluster.ledger().slots == {}
 
 
+def test_a_pod_that_can_not_be_removed_does_not_fail_a_healthy_node(cluster):
+    at_work(cluster, "ready", boot_id="boot-2")
+    cluster.broken = ["/pods"]
+    found = finish(cluster, steps=["reboot", "finish"])
+
+    assert (found["step"], found["result"]["result"], found["result"]["leftovers"]) == ("done", "rebooted", [])
+    assert not cluster.cordoned()
+    assert cluster.ledger().slots == {}
+
+
 def test_a_run_that_lost_its_claim_gives_nothing_back(cluster):
     at_work(cluster, "ready", boot_id="boot-2", claim={**CLAIM, "run": "another"})
     with pytest.raises(ClaimLost) as caught:
