@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import check_settings
 from ansible_collections.holdfast.kubernetes.plugins.modules.role_settings import SPEC
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _settings
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _settings, _task_files
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._arguments import validated
 
 # What the types of a role's variables can't express.
@@ -46,6 +47,8 @@ class ActionModule(ActionBase):
             options = {name: option for name, option in options.items() if name in params["only"]}
         found = _settings.answer(options, self._given(options, variables, problems), prefix)
         problems += found.problems
+        if self._task._role is not None:
+            problems += _task_files.problems(self._files(options, found.settings, prefix), self._loader, self._task)
         check = _CHECKS.get((prefix, entry))
         if check and not problems and not params["only"]:
             problems += check(found.settings)
@@ -88,6 +91,12 @@ class ActionModule(ActionBase):
                     given[name] = value
                     break
         return given
+
+    def _files(self, options: dict[str, Any], settings: dict[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+        """Yield the user's files of tasks, each with the name of its variable."""
+        for name in _task_files.names(options, prefix):
+            given = settings.get(name[len(prefix) :]) or []
+            yield from ((name, file) for file in (given if isinstance(given, list) else [given]))
 
     def _who(self, variables: dict[str, Any]) -> dict[str, str]:
         """Return who runs this: the job, the person and the controller."""

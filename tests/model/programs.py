@@ -280,7 +280,6 @@ _REPLACED: list[tuple[Any, str, Any]] = [
     (drain._DrainRun, "run", _evict),
     *((module, "time", _TIME) for module in (watch, runs, slots, ready, drain, guard_begin, journey)),
     (guard_begin, "random", SimpleNamespace(randrange=lambda _below: 0)),
-    (guard_begin, "Path", lambda _path: SimpleNamespace(is_file=lambda: True)),
     (guard_finish, "replace", _replace),
     (begin, "datetime", _NOW),
     (taint, "time", SimpleNamespace(sleep=_sleep)),

@@ -27,6 +27,10 @@ SPEC = {
             "demo_windows": {"type": "list", "elements": "dict", "default": []},
             "demo_name": {"type": "str"},
             "demo_lazy": {"type": "str"},
+            "demo_check_tasks": {"type": "str"},
+            "demo_more_tasks": {"type": "list", "elements": "str"},
+            "demo_repeat_tasks": {"type": "bool"},
+            "demo_notify": {"type": "str"},
             "demo_password": {"type": "str", "default": "", "no_log": True},
             "demo_auth": {"type": "dict", "default": {}, "no_log": True},
         }
@@ -69,6 +73,50 @@ def play(tmp_path):
         return (json.loads(answer.read_text())[0] if done.returncode == 0 else {}), output
 
     return run
+
+
+def test_files_of_tasks_are_checked(play, tmp_path):
+    (tmp_path / "broken.yml").write_text("- name: [")
+    (tmp_path / "text.yml").write_text("just text")
+    tasks = [{"block": [{"no.such.module": {}}]}]
+    (tmp_path / "unknown.yml").write_text(yaml.safe_dump(tasks))
+    read, output = play(
+        demo_check_tasks=f"{tmp_path}/broken.yml",
+        demo_more_tasks=[f"{tmp_path}/text.yml", f"{tmp_path}/unknown.yml"],
+        demo_notify="nowhere.yml",
+    )
+
+    assert read == {}
+    text = " ".join(output.split())
+    assert "so nothing was done" in text
+    assert f"demo_check_tasks: {tmp_path}/broken.yml can't be used: " in text
+    assert f"demo_more_tasks: {tmp_path}/text.yml is not a list of tasks." in text
+    assert (
+        f"demo_more_tasks: {tmp_path}/unknown.yml can't be used: couldn't resolve module/action 'no.such.module'"
+        in text
+    )
+    assert "demo_notify: there is no file nowhere.yml. Give its full path" in text
+
+
+def test_files_of_tasks_are_found_as_they_are_included(play, tmp_path):
+    (tmp_path / "roles/demo/tasks/own.yml").write_text("- ansible.builtin.debug:\n")
+    (tmp_path / "empty.yml").write_text("---\n")
+    tasks = [
+        {"action": "{{ any }}"},
+        {"local_action": "command true"},
+        {"block": [{"lease_hold": {}}], "rescue": [{"shell": "true"}], "collections": ["holdfast.kubernetes"]},
+        {"import_tasks": "own.yml"},
+    ]
+    (tmp_path / "mine.yml").write_text(yaml.safe_dump(tasks))
+    read, output = play(
+        demo_check_tasks=f"{tmp_path}/mine.yml",
+        demo_more_tasks=f"{tmp_path}/empty.yml",
+        demo_notify="own.yml",
+        demo_repeat_tasks=True,
+    )
+
+    assert "settings" in read, output
+    assert read["settings"]["check_tasks"] == f"{tmp_path}/mine.yml", output
 
 
 def test_texts_get_their_types_templates_are_evaluated_once_and_secrets_stay_secret(play, tmp_path):

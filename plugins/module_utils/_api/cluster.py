@@ -391,12 +391,12 @@ def _content(method: str, path: str, answer: Any) -> Object:
         found = json.loads(answer.data)
     except ValueError:
         found = None
-    # A proxy may answer anything, also in JSON. Without this check, such an answer to a list is an empty list: no holds.
+    # A proxy may answer anything, also in JSON. Without this check, its answer to a list is an empty list: no holds.
     if not isinstance(found, dict) or not ("kind" in found or path == _VERSION):
         raise ApiFailure(
-            f"The answer to {method} {path} (status {answer.status}) is not an object of Kubernetes, so it is not the API "
-            f"server's: {cut(answer.data.decode('utf-8', 'replace'), 200)}. Check the proxy or load balancer in front of "
-            "it.",
+            f"The answer to {method} {path} (status {answer.status}) is not an object of Kubernetes, so it is not the "
+            f"API server's: {cut(answer.data.decode('utf-8', 'replace'), 200)}. Check the proxy or load balancer in "
+            "front of it.",
             status=answer.status,
         )
     return found

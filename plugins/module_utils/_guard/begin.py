@@ -9,7 +9,6 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from .._api.errors import HoldfastError, InvalidInput
@@ -85,12 +84,6 @@ class _Begin:
         why = rules.problem(self._given, files)
         if why:
             raise InvalidInput(why)
-        for file in (file for point in files.values() for file in point):
-            if not Path(file.path).is_file():
-                raise InvalidInput(
-                    f"There is no file {file.path}. Give the full path of each file of tasks, for example with "
-                    "playbook_dir in front."
-                )
 
     def _machines(self) -> list[dict[str, Any]]:
         if not rules.selects(self._given):

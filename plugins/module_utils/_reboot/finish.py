@@ -103,8 +103,8 @@ def _leftovers(work: Work, state: str) -> Result:
         return leftover_pods(work.context, {"name": work.node, "state": state})
     except HoldfastError as error:
         work.context.warn(
-            f"Finished pods of the shutdown of node {work.node} could not be read or removed: {error.message} They use no "
-            "resources of the node. Delete them with kubectl, or run the module leftover_pods."
+            f"Finished pods of the shutdown of node {work.node} could not be read or removed: {error.message} They use "
+            "no resources of the node. Delete them with kubectl, or run the module leftover_pods."
         )
         return {"changed": bool(error.fields.get("changed")), "pods": error.fields.get("pods") or []}
 

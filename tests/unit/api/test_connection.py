@@ -391,7 +391,12 @@ class TestRequests:
     def test_an_answer_of_something_else_is_not_taken_for_an_empty_list(self, server, cluster, body):
         server.answer = (200, body, {})
 
-        for ask in (cluster.get, cluster.find, lambda path: list(cluster.items(path)), lambda path: list(cluster.rows(path))):
+        for ask in (
+            cluster.get,
+            cluster.find,
+            lambda path: list(cluster.items(path)),
+            lambda path: list(cluster.rows(path)),
+        ):
             with pytest.raises(ApiFailure, match="is not an object of Kubernetes"):
                 ask("/apis/coordination.k8s.io/v1/leases")
 

@@ -9,7 +9,6 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
     ApiFailure,
-    InvalidInput,
     Refused,
     Unreachable,
 )
@@ -104,10 +103,6 @@ class TestBegin:
     def test_a_plan(self, start):
         found, _log = start(check_mode=True)
         assert (found["steps"], found["workers"], found["waiting"]) == (["plan", "report"], [], ["metal/m: x"])
-
-    def test_a_file_that_is_not_there(self, start):
-        with pytest.raises(InvalidInput, match=r"There is no file /nowhere\.yml"):
-            start(pre_drain_tasks=["/nowhere.yml"])
 
 
 BEGUN = {
