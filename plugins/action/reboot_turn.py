@@ -14,9 +14,12 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import ALWAYS, Settings
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._answer_within import answer_within
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ActionModule as ApiAction
 
 _SIGN = "reboot_required.sh"
+# Seconds. Package managers may read their metadata again for the answer.
+_ANSWER_WITHIN = 600
 
 
 class ActionModule(ApiAction):
@@ -60,7 +63,8 @@ class ActionModule(ApiAction):
         """
         name, by_command = params["name"], params["settings"]["when"] == "command"
         try:
-            return self._by_command(params) if by_command else self._by_sign(name)
+            with answer_within(_ANSWER_WITHIN):
+                return self._by_command(params) if by_command else self._by_sign(name)
         except AnsibleConnectionFailure as error:
             why = str(error).strip().rstrip(".")
             return {
@@ -112,9 +116,12 @@ class ActionModule(ApiAction):
         """Ask whether the node's shutdown is graceful. If it can't answer, return the reason."""
         options = {name: value for name, value in params["shutdown_options"].items() if value}
         try:
-            done: dict[str, Any] = self._execute_module(
-                module_name="holdfast.kubernetes.graceful_shutdown_info", module_args=options, task_vars=self._task_vars
-            )
+            with answer_within(_ANSWER_WITHIN):
+                done: dict[str, Any] = self._execute_module(
+                    module_name="holdfast.kubernetes.graceful_shutdown_info",
+                    module_args=options,
+                    task_vars=self._task_vars,
+                )
         except AnsibleConnectionFailure as error:
             return {"msg": str(error)}
         return {name: done[name] for name in ("in_effect", "enabled", "problems", "msg") if name in done}

@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+import signal
+import time
+
 import pytest
 from unit.terminal import BEFORE_OUTPUT
 
 from ansible_collections.holdfast.kubernetes.plugins.action import reboot_turn
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._answer_within import answer_within
+from lab.patience import PATIENCE
 
 
 @pytest.fixture
@@ -25,6 +30,27 @@ def needed(monkeypatch, checkout):
         return action._by_sign("worker-1")
 
     return ask
+
+
+def test_a_node_that_accepts_a_connection_and_hangs_is_trouble(monkeypatch):
+    action = reboot_turn.ActionModule.__new__(reboot_turn.ActionModule)
+    monkeypatch.setattr(reboot_turn, "_ANSWER_WITHIN", 1)
+    monkeypatch.setattr(action, "_by_sign", lambda _name: time.sleep(PATIENCE))
+    monkeypatch.setattr(action, "_execute_module", lambda **_options: time.sleep(PATIENCE), raising=False)
+    action._task_vars = {}
+
+    trouble = action._needed({"name": "worker-1", "settings": {"when": "required"}})["trouble"]
+    assert "Ansible can't reach node worker-1 over its connection: it has not answered for 1 s" in trouble
+    assert action._shutdown({"shutdown_options": {}}) == {"msg": "it has not answered for 1 s"}
+    assert signal.alarm(0) == 0
+
+
+def test_the_timeout_of_the_task_continues_after_an_answer():
+    signal.alarm(PATIENCE)
+    with answer_within(1):
+        pass
+
+    assert signal.alarm(0) > 1
 
 
 @pytest.mark.parametrize("before", BEFORE_OUTPUT.values(), ids=BEFORE_OUTPUT)
