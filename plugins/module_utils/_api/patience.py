@@ -27,6 +27,10 @@ _PASSING = (429, 500, 502, 503, 504)
 _PASSING_500 = ("etcdserver", "failed calling webhook")
 # With these statuses, the API server has not carried out the request.
 _NOT_DONE = (429,)
+# An API server that has just started may deny what it allowed before, until its authorizer has read the roles: for so
+# many seconds at most. Source: issue 101422 of Kubernetes.
+DENIED = (401, 403)
+MAY_DENY = 60.0
 _LONGEST_PAUSE = 5.0
 
 
@@ -37,14 +41,20 @@ class Attempts:
     Attributes:
         until: Monotonic time in seconds after which the request is not sent again.
         doubtful: An attempt failed after it was sent, so that the API server may have carried it out.
+        away: Monotonic time in seconds of the last attempt that found the API server unavailable.
     """
 
     until: float
     doubtful: bool = False
+    away: float = -MAY_DENY
 
     @property
     def left(self) -> float:
         return max(0.0, self.until - time.monotonic())
+
+    def has_just_started(self, status: int) -> bool:
+        """Whether the API server denies a request because it has just started."""
+        return status in DENIED and time.monotonic() - self.away < MAY_DENY
 
 
 class Patience(Retry):
@@ -79,9 +89,15 @@ class Patience(Retry):
         _stacktrace: Any = None,
     ) -> Patience:
         self.attempts.doubtful = self.attempts.doubtful or _may_be_done(response, error)
-        if not _passes(response, error):
+        starts = response is not None and self.attempts.has_just_started(response.status)
+        if response is None or response.status >= 500:
+            self.attempts.away = time.monotonic()
+        if not starts and not _passes(response, error):
             raise MaxRetryError(_pool, url or "", error or ResponseError(f"status {response.status}"))
         return super().increment(method, url, response, error, _pool, _stacktrace)
+
+    def is_retry(self, method: str, status_code: int, *more: Any, **options: Any) -> bool:
+        return self.attempts.has_just_started(status_code) or super().is_retry(method, status_code, *more, **options)
 
     def is_exhausted(self) -> bool:
         return self.attempts.left <= 0 or super().is_exhausted()

@@ -19,6 +19,7 @@ from .connection import IMPORT_ERROR
 from .errors import ApiFailure, Outdated, Unreachable, passing
 from .event_stream import EventStream
 from .objects import Object
+from .patience import DENIED, MAY_DENY
 
 if not IMPORT_ERROR:
     from urllib3.exceptions import HTTPError
@@ -26,10 +27,6 @@ if not IMPORT_ERROR:
 _LONGEST = 240
 # Seconds. A watch that ends sooner, and without any change, proves nothing.
 _SHORT = 1.0
-# Seconds. An API server that has just started may deny what it allowed before, until its authorizer has read the roles.
-# Source: issue 101422 of Kubernetes.
-_MAY_DENY = 60.0
-_DENIED = (401, 403)
 # A compare-and-swap gets at least this many attempts, however long each one takes.
 _ATTEMPTS = 3
 # Seconds. The last one bounds how late a change is seen behind a proxy that ends each watch at once.
@@ -144,10 +141,10 @@ class Follower:
         return self._stopped or self._deadline.passed
 
     def _may_pass(self, status: int) -> bool:
-        if status not in _DENIED or not self._allowed:
+        if status not in DENIED or not self._allowed:
             return passing(status) or status == 410
         self._denied_since = self._denied_since or time.monotonic()
-        return time.monotonic() - self._denied_since < _MAY_DENY
+        return time.monotonic() - self._denied_since < MAY_DENY
 
     def _pause(self) -> None:
         time.sleep(min(_PAUSES[min(self._failures, len(_PAUSES) - 1)], self._deadline.left))

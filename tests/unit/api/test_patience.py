@@ -163,6 +163,26 @@ def write(cluster: Cluster, method: str) -> Any:
     return cluster.merge(THING, {"metadata": {"resourceVersion": version}, "data": {"mine": "x"}})
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_server_that_has_just_started_may_deny(api, cluster, status):
+    """Its authorizer has not read the roles yet."""
+    api.faults = [("GET", (503, {})), ("GET", (status, {})), ("GET", (status, {}))]
+
+    assert cluster.get(THING)["data"] == {}
+    assert api.seen == ["GET"] * 4
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("before", [[], [("GET", (429, {"Retry-After": "0"}))]])
+def test_a_denial_of_a_running_server_is_final(api, cluster, status, before):
+    api.faults = [*before, ("GET", (status, {}))]
+
+    with pytest.raises(ApiFailure) as caught:
+        cluster.get(THING)
+    assert caught.value.status == status
+    assert api.seen == ["GET"] * (1 + len(before))
+
+
 METHODS = ["POST", "PUT", "PATCH", "DELETE"]
 FAULTS = [(429, {"Retry-After": "0"}), (503, {}), (504, {}), "reset before", "reset after"]
 

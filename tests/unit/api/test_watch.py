@@ -280,7 +280,7 @@ def test_a_server_that_has_just_started_may_deny_what_it_allowed(api, cluster, c
 
 
 def test_a_right_that_is_taken_away_is_reported(api, cluster, monkeypatch):
-    monkeypatch.setattr(watching, "_MAY_DENY", 0.5)
+    monkeypatch.setattr(watching, "MAY_DENY", 0.5)
     api.lists = [[], (403, {})]
     api.watches = [[event("ADDED", thing("a", 11)), event("ERROR", status(410))]]
 
