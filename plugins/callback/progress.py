@@ -62,6 +62,7 @@ from typing import Any
 from ansible import constants
 from ansible.plugins.callback.default import CallbackModule as Default
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.bounds import plain
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _live_view
 
 _COLLECTION = "holdfast.kubernetes."
@@ -169,8 +170,10 @@ class CallbackModule(Default):
             if "msg" in result
             else {key: value for key, value in result.items() if not key.startswith("_") and key not in _NOT_SHOWN}
         )
-        for line in shown if isinstance(shown, list) else [shown]:
-            self._display.display(line if isinstance(line, str) else self._dump_results(shown, indent=2))
+        for item in shown if isinstance(shown, list) else [shown]:
+            text = item if isinstance(item, str) else self._dump_results(shown, indent=2)
+            # Texts of others, for example from a Node, could move the cursor.
+            self._display.display("\n".join(map(plain, text.split("\n"))))
 
 
 class _Silent:

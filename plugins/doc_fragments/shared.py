@@ -58,6 +58,12 @@ options:
     type: list
     elements: str
     default: []
+  postponed:
+    description:
+      - Those of O(undone) that wait for the next maintenance window, which is no failure.
+    type: list
+    elements: str
+    default: []
 """
 
     BUDGET = r"""

@@ -124,6 +124,11 @@ undone:
   type: list
   elements: str
   returned: success
+postponed:
+  description: Those of them that wait for the next maintenance window.
+  type: list
+  elements: str
+  returned: success
 complete:
   description: Whether the operation is complete for all nodes.
   type: bool

@@ -90,6 +90,12 @@ def test_without_a_loop_the_message_or_the_variable_is_shown(callback):
     assert callback.lines == ["worker-1 is next", '{\n  "results": []\n}']
 
 
+def test_texts_of_others_can_not_move_the_cursor(callback):
+    callback.v2_runner_on_ok(debugged(msg=["worker-1: failed (\x1b]52;c;eA==\x07)", "a\nb\r"]))
+
+    assert callback.lines == ["worker-1: failed ( ]52;c;eA== )", "a\nb "]
+
+
 def test_without_a_folder_a_task_goes_on(folder):
     folder.rmdir()
     with _progress_file.telling(a_task(), {}, {"name": "a"}) as task:

@@ -23,6 +23,7 @@ HOLDER: Options = {"holder": {"type": "str"}}
 LEFT: Options = {
     "done": {"type": "list", "elements": "str"},
     "undone": {"type": "list", "elements": "str", "default": []},
+    "postponed": {"type": "list", "elements": "str", "default": []},
 }
 # How many nodes of a group may be unavailable, and how many may fail.
 BUDGET: Options = {

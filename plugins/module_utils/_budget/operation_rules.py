@@ -120,6 +120,7 @@ def end(
     now: datetime,
     done: Collection[str] | None = None,
     undone: Collection[str] = (),
+    postponed: Collection[str] = (),
     elsewhere: Collection[Slot] = (),
 ) -> Ledger:
     """Remove a run from its operation, together with the operation's dead runs.
@@ -128,6 +129,7 @@ def end(
         complete: Whether the run has done all its nodes.
         done: The nodes that it has done; ``None`` if they are all that the operation has.
         undone: The nodes that it has not done, if they are known.
+        postponed: Those of them that wait for the next maintenance window.
         elsewhere: The slots in the ledgers of other groups.
     """
     entry = operation_entry(ledger, operation)
@@ -146,10 +148,19 @@ def end(
     left = {**kept, **dict.fromkeys((*undone, *abandoned), now.isoformat())}
     unfinished = not complete or unnamed or bool(left)
     known = len(left) <= KEPT_LEFT and (complete or bool(undone)) and not unnamed
-    entry = {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished, "left": left}
-    if not (unfinished and known):
-        del entry["left"]
+    waiting = sorted({*postponed, *(postponed_of(entry) - {*undone})} & left.keys())
+    entry = {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished}
+    for name, value in (("left", left), ("postponed", waiting)):
+        entry.pop(name, None)
+        if unfinished and known and value:
+            entry[name] = value
     return with_entry(ledger, entry)
+
+
+def postponed_of(entry: Mapping[str, Any]) -> set[str]:
+    """The nodes that an ended run has left for the next maintenance window. Some may be done by now."""
+    found = entry.get("postponed")
+    return set(map(str, found)) if isinstance(found, list) else set()
 
 
 def _names(entry: Mapping[str, Any], now: datetime, within: float = inf) -> dict[str, str]:

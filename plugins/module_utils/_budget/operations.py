@@ -113,6 +113,7 @@ def _end(cluster: Cluster, params: Params) -> Result:
             complete=params["complete"],
             done=params.get("done"),
             undone=params.get("undone") or (),
+            postponed=params.get("postponed") or (),
             elsewhere=_slots(cluster, but=params["group"]),
             now=cluster.now(),
         )

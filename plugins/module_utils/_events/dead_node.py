@@ -52,7 +52,8 @@ class DeadNode:
         return {"node": rules.describe(item), "evidence": rules.evidence(item, lease, now)}
 
     def forget(self, is_gone: Callable[[str], bool]) -> None:
-        for path in [path for path in self._signs if is_gone(path)]:
+        # The thread that follows the Nodes may remove one meanwhile.
+        for path in [path for path in list(self._signs) if is_gone(path)]:
             self._signs.pop(path, None)
 
     def _over(self, path: str, lease: Object | None, condition: Condition, now: datetime) -> datetime | None:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, NotFound, Unreachable, passing
+from .._api.errors import ApiFailure, NotFound, Unreachable, passing
 from .._api.objects import Object
 from .._api.times import seconds_between
 from .._api.watch import Changed, Deadline, Follower, Listed
@@ -80,7 +80,7 @@ class EventSource:
         self._send = send
         self._news = _Handover()
         self._follower: Follower | None = None
-        self._failure: HoldfastError | None = None
+        self._failure: Exception | None = None
 
     def stop(self) -> None:
         """Stop it, from another thread."""
@@ -93,6 +93,7 @@ class EventSource:
 
         Raises:
             HoldfastError: The API server refuses for good, or the options lead to no cluster.
+            Exception: An answer could not be read.
         """
         collection = self._collection()
         if collection is None:
@@ -126,7 +127,7 @@ class EventSource:
         try:
             for news in follower:
                 self._news.put(news)
-        except HoldfastError as error:
+        except Exception as error:  # noqa: BLE001 - a source that ends without an error looks as if it were stopped
             self._failure = error
         finally:
             self._news.close()

@@ -12,7 +12,7 @@ from typing import Any
 from .._api import artifact_rules, node_rules
 from .._api.names import OPERATION
 from .._api.objects import Object
-from .._shared.bounds import cut, some
+from .._shared.bounds import cut, plain, some
 from .journey_rules import PUT_BACK, STOP, Step
 from .plan_rules import DONE, EXCLUDED, NOT_NEEDED
 
@@ -209,9 +209,9 @@ def line_of(node: Mapping[str, Any]) -> str:
     kept = [f"{pod['namespace']}/{pod['name']}" for pod in node.get("leftovers") or [] if not pod["removed"]]
     left = f", pods left over from its shutdown: {', '.join(kept)}" if kept else ""
     if node.get("verdict"):
-        return f"Node {node['name']}: {node['verdict']} ({node['detail']})"
+        return plain(f"Node {node['name']}: {node['verdict']} ({node['detail']})")
     words = traffic_words(node.get("api") or {})
-    return f"{node['name']}: {node['result']} ({node['detail']}){left}{f'; {words}' if words else ''}"
+    return plain(f"{node['name']}: {node['result']} ({node['detail']}){left}{f'; {words}' if words else ''}")
 
 
 def left_over(silent: Sequence[str], lost: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from .._api import artifact_rules, node_rules, paths
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
 from .end_rules import line_of, record_of, stats_of, summary_of
-from .operation_info_rules import entry_of, latest, newer, runs_of, why_not
+from .operation_info_rules import KNOWN, entry_of, latest, left_of, newer, runs_of, why_not
 
 
 def reboot_operation_info(context: Context, params: Params) -> Result:
@@ -32,10 +32,12 @@ def reboot_operation_info(context: Context, params: Params) -> Result:
         if record.get("id") == operation:
             name = node_rules.name(node)
             nodes[name] = newer(nodes.get(name), entry_of(name, record))
+    left, unnamed = left_of(ledgers, operation)
+    nodes.update({name: entry for name, entry in left.items() if nodes.get(name, {}).get("result") not in KNOWN})
     entries = [nodes[name] for name in sorted(nodes)]
     runs = runs_of(ledgers, operation)
     summary = summary_of(entries, [], operation=operation, check_mode=False)
-    why = why_not(operation, runs, entries) if operation else ""
+    why = why_not(operation, runs, entries, unnamed=unnamed) if operation else ""
     return {
         "changed": False,
         "operation": operation,

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._budget.ledger_rules import Ledger, operation_entry
+from .._budget.operation_rules import postponed_of
 from .._shared.bounds import oldest_first, some
 from .end_rules import RESULTS, result_of
 
-UNFINISHED = "unfinished"
+UNFINISHED, POSTPONED = "unfinished", "postponed"
+# With these results a node is known. A plan has verdicts.
+KNOWN = (*RESULTS, UNFINISHED)
 _BAD = ("failed", "lost", "stopped", "not reported", UNFINISHED)
 
 
@@ -27,6 +30,25 @@ def runs_of(ledgers: Iterable[Ledger], operation: str) -> list[str] | None:
     entries = [operation_entry(ledger, operation) for ledger in ledgers]
     known = [entry for entry in entries if "seen" in entry or entry["failures"]]
     return sorted({str(run) for entry in known for run in entry.get("runs") or []}) if known else None
+
+
+def left_of(ledgers: Iterable[Ledger], operation: str) -> tuple[dict[str, dict[str, str]], bool]:
+    """What ended runs have left of an operation.
+
+    A node that was stopped before its work began has no record, and the artifacts of its job may be lost.
+
+    Returns:
+        An entry for each node, and whether there are nodes without names.
+    """
+    entries = [entry for entry in (operation_entry(ledger, operation) for ledger in ledgers) if entry.get("unfinished")]
+    found = {}
+    for entry in entries:
+        left, postponed = entry.get("left"), postponed_of(entry)
+        for name, since in left.items() if isinstance(left, dict) else ():
+            result = POSTPONED if name in postponed else UNFINISHED
+            detail = f"a run that ended at {since} has not done it"
+            found[str(name)] = {"name": str(name), "result": result, "detail": detail}
+    return found, any(not entry.get("left") for entry in entries)
 
 
 def entry_of(name: str, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,8 +73,14 @@ def newer(artifact: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> Mappi
     return entry
 
 
-def why_not(operation: str, runs: Sequence[str] | None, nodes: Iterable[Mapping[str, Any]]) -> str:
-    """Why a rolling reboot has not succeeded, as text; empty if it has."""
+def why_not(
+    operation: str, runs: Sequence[str] | None, nodes: Iterable[Mapping[str, Any]], *, unnamed: bool = False
+) -> str:
+    """Why a rolling reboot has not succeeded, as text; empty if it has.
+
+    Args:
+        unnamed: An ended run has left nodes, and the cluster does not know their names.
+    """
     parts = []
     bad = [f"{node['name']} ({node['result']})" for node in nodes if node["result"] in _BAD]
     if runs is None:
@@ -63,4 +91,6 @@ def why_not(operation: str, runs: Sequence[str] | None, nodes: Iterable[Mapping[
         )
     if bad:
         parts.append(f"Look at these nodes: {some(bad)}.")
+    if unnamed and not runs:
+        parts.append(f"A run has left nodes of operation {operation}: look at its report, and launch it again.")
     return " ".join(parts)

@@ -56,6 +56,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "complete": complete,
         "done": [*summary["rebooted"], *summary["skipped"]],
         "undone": _undone(hosts, entries),
+        "postponed": summary["postponed"],
         "operation": operation,
         "run": run,
         "group": group,

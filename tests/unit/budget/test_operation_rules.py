@@ -219,6 +219,22 @@ class TestEnd:
         assert last.operations[-1]["unfinished"] is False
         assert "left" not in last.operations[-1]
 
+    def test_nodes_that_wait_for_a_window_are_known_until_they_are_done(self):
+        first = end(
+            ledger(runs=["one"]),
+            *("old", "one", {"one"}),
+            complete=False,
+            undone=["alfa", "bravo", "charlie"],
+            postponed=["alfa", "bravo"],
+            now=NOW,
+        )
+        assert first.operations[-1]["postponed"] == ["alfa", "bravo"]
+        resumed = begin(first, request(), runs(run("two")), NOW).ledger
+        after = end(resumed, "old", "two", {"two"}, complete=False, done=["alfa"], undone=["charlie"], now=NOW)
+        assert after.operations[-1]["postponed"] == ["bravo"]
+        last = end(resumed, "old", "two", {"two"}, complete=False, done=[], undone=["alfa"], now=NOW)
+        assert last.operations[-1]["postponed"] == ["bravo"]
+
     def test_too_many_names_are_not_kept(self):
         many = [f"node-{number}" for number in range(KEPT_LEFT + 1)]
         left = end(ledger(runs=["one"]), "old", "one", {"one"}, complete=False, undone=many, now=NOW)

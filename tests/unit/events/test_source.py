@@ -128,7 +128,7 @@ class Telling:
     def _run(self):
         try:
             self.source.run()
-        except (ApiFailure, NotFound) as error:
+        except Exception as error:  # noqa: BLE001 - each test says which one it expects
             self.failure = error
 
     def next(self):
@@ -249,6 +249,13 @@ def test_ends_with_what_will_not_pass(server, source, send, where):
         server.watch.put(refusal)
 
     assert send().ended() is refusal
+
+
+def test_an_answer_that_can_not_be_read_ends_it_with_an_error(server, send):
+    """ansible-rulebook takes a source that ends without an error for one that was stopped."""
+    server.watch.put(KeyError("metadata"))
+
+    assert isinstance(send().ended(), KeyError)
 
 
 def test_a_postponed_object_is_checked_again(server, source, send):

@@ -155,6 +155,10 @@ def test_the_line_of_a_node():
     left = end_rules.line_of({**node, "api": None, "leftovers": pods})
     assert left == "n: rebooted (a kernel), pods left over from its shutdown: shop/kept"
     assert end_rules.line_of({**node, "verdict": "later", "detail": "held"}) == "Node n: later (held)"
+    assert (
+        end_rules.line_of({**node, "api": None, "detail": "a\nm: rebooted \x1b[2J"})
+        == "n: rebooted (a m: rebooted  [2J)"
+    )
 
 
 def test_the_words_of_a_plan():

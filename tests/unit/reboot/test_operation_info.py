@@ -73,6 +73,26 @@ def test_a_node_without_a_record_is_known_from_the_artifacts(cluster):
     assert found["why"] == "Look at these nodes: c (stopped)."
 
 
+def test_a_node_that_a_slice_has_left_is_unfinished(cluster):
+    """It was stopped before its work began, and another slice has replaced the artifacts."""
+    cluster.node("a", operation=record())
+    left = dict.fromkeys(("a", "b", "c", "d"), AT)
+    entry = {"id": "kernel", "runs": [], "seen": LATER, "unfinished": True, "left": left, "postponed": ["c"]}
+    cluster.ledger("workers", operations(entry))
+
+    found = info(cluster, results={"b": "now: required", "d": "stopped: held: by app"})
+
+    assert found["why"] == "Look at these nodes: b (unfinished), d (stopped)."
+    assert (found["summary"]["rebooted"], found["summary"]["postponed"]) == (["a"], ["c"])
+    assert found["stats"]["rolling_reboot_ended_operation"] == ""
+
+
+def test_nodes_that_a_run_has_left_without_names_are_told(cluster):
+    cluster.ledger("workers", operations({"id": "kernel", "runs": [], "seen": LATER, "unfinished": True}))
+
+    assert "A run has left nodes of operation kernel" in info(cluster)["why"]
+
+
 @pytest.mark.parametrize("result", ["failed", "lost", "stopped"])
 def test_a_node_that_failed_is_named(cluster, result):
     cluster.node("a", operation=record(result=result))
