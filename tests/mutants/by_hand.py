@@ -669,6 +669,45 @@ MUTANTS = [
         "tests/unit/guard/test_journey_rules.py::TestFiles::test_the_node_is_looked_at_before_each",
     ),
     Mutant(
+        "answer-of-a-proxy-is-an-empty-list",
+        2,
+        "An answer of something else than the API server is read as an empty list of holds.",
+        Code("_content", "not isinstance(found, dict) or not ('kind' in found or path == _VERSION)", "found is None"),
+        "tests/unit/api/test_connection.py::TestRequests"
+        "::test_an_answer_of_something_else_is_not_taken_for_an_empty_list",
+    ),
+    Mutant(
+        "gate-looks-before-the-record-only",
+        2,
+        "With the method command, a hold that comes while the reboot is recorded does not count.",
+        Code(
+            "reboot_gate",
+            "look()\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))\nfound = last_look.repeat(recent_look)",
+            "found = last_look.repeat(recent_look)\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))",
+        ),
+        "tests/unit/reboot/test_permit.py::test_a_hold_that_comes_while_the_reboot_is_recorded_counts",
+    ),
+    Mutant(
+        "failure-forgotten-in-an-outage",
+        5,
+        "A failure is not counted if the run can give no sign of life when its cleanup begins.",
+        Code("reboot_finish", "end is not _failed", "True"),
+        "tests/unit/reboot/test_finish.py::test_a_failure_is_counted_although_the_run_gives_no_sign_of_life",
+    ),
+    Mutant(
+        "slot-without-a-run-passes",
+        1,
+        "A run takes the slot of an owner whose life nothing shows.",
+        Code(
+            "_passing",
+            "name in request.nodes and (slot.operation == operation or request.restart) and slot.state == ACTIVE"
+            " and slot.run and slot.run != request.run and slot.run not in live",
+            "name in request.nodes and (slot.operation == operation or request.restart) and slot.state == ACTIVE"
+            " and slot.run != request.run and slot.run not in live",
+        ),
+        "tests/unit/budget/test_operation_rules.py::TestBegin::test_a_slot_without_a_run_stays_with_its_owner",
+    ),
+    Mutant(
         "guard-waits-for-no-holder",
         2,
         "The guard runs the user's tasks and drains although someone holds the Node.",
