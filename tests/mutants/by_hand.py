@@ -682,7 +682,8 @@ MUTANTS = [
         "With the method command, a hold that comes while the reboot is recorded does not count.",
         Code(
             "reboot_gate",
-            "look()\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))\nfound = last_look.repeat(recent_look)",
+            "look()\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))\n"
+            "found = last_look.repeat(recent_look)",
             "found = last_look.repeat(recent_look)\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))",
         ),
         "tests/unit/reboot/test_permit.py::test_a_hold_that_comes_while_the_reboot_is_recorded_counts",
