@@ -29,6 +29,8 @@ NAMES = {
     "organizations": ["Platform"],
     "projects": ["maintenance"],
 }
+# Variables of the job template. The second one is among the role's questions.
+FIXED = {"rolling_reboot_selector": "pool=blue", "rolling_reboot_when": "required"}
 MADE = ("credential_types", "job_templates", "workflow_job_templates", "workflow_job_template_nodes")
 
 
@@ -67,7 +69,7 @@ def play(peers, awx, tmp_path):
         "credentials": ["cluster", "bmc"],
         "ssh_credentials": ["nodes"],
         "slices": "4",
-        "variables": {"rolling_reboot": {"rolling_reboot_selector": "pool=blue"}},
+        "variables": {"rolling_reboot": FIXED},
     }
 
     def run(*arguments, token=TOKEN, **more):
@@ -105,12 +107,15 @@ def test_creates_the_objects_changes_nothing_the_second_time_and_removes_them(pl
         connects = name in ("rolling_reboot", "install_agent", "graceful_shutdown")
         credentials = {credential["name"] for credential in awx.linked(item, "credentials")}
         assert credentials == {"cluster", "bmc", *(["nodes"] if connects else [])}, name
-        assert awx.survey(item) == survey_of(name), name
+        asked = survey_of(name)
+        # The answer to a question would replace the variable of the job template.
+        asked["spec"] = [question for question in asked["spec"] if question["variable"] not in FIXED]
+        assert awx.survey(item) == asked, name
         assert item["survey_enabled"] is item["allow_simultaneous"] is item["ask_job_type_on_launch"] is True
         assert item["ask_limit_on_launch"] is connects
         assert item["job_slice_count"] == (4 if name == "rolling_reboot" else 1)
     reboot = templates["playbooks/rolling_reboot.yml"]
-    assert json.loads(reboot["extra_vars"]) == {"rolling_reboot_selector": "pool=blue"}
+    assert json.loads(reboot["extra_vars"]) == FIXED
     assert (CHECKOUT / reboot["playbook"]).is_file()
     assert_workflow(awx, reboot["id"], templates["playbooks/report.yml"]["id"])
     assert_credential_types(awx)
@@ -143,7 +148,7 @@ def assert_workflow(awx, reboot, report):
         for survey in (awx.survey(workflow), survey_of("rolling_reboot"))
     )
     # An answer to the question for the operation would replace the one of the plan.
-    assert asked == [variable for variable in of_template if variable != "rolling_reboot_operation"]
+    assert asked == [variable for variable in of_template if variable not in ("rolling_reboot_operation", *FIXED)]
     nodes = awx.named("workflow_job_template_nodes")
 
     def after(name, result):
