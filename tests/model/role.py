@@ -46,7 +46,7 @@ _SILENT = {f"ansible.builtin.{name}" for name in ("set_fact", "set_stats", "debu
 _INCLUDES = {"ansible.builtin.include_tasks", "ansible.builtin.import_tasks"}
 _ROLE = "ansible.builtin.include_role"
 _KEYWORDS = {"name", "register", "when", "loop", "loop_control", "module_defaults", "no_log", "changed_when"}
-_KEYWORDS |= {"check_mode", "delegate_to", "connection", "block", "rescue", "always", "vars"}
+_KEYWORDS |= {"check_mode", "delegate_to", "connection", "block", "rescue", "always", "vars", "timeout"}
 _OMIT = object()
 # The role gives up on a node that was too late this often, see the action plugin.
 _LATE_AT_MOST = 3
