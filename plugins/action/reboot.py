@@ -42,6 +42,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.even
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _progress_file, _traffic
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._answer_within import clean_up
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._arguments import validated
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
@@ -142,10 +143,7 @@ class ActionModule(BuiltinReboot):
         return result
 
     def cleanup(self, force: bool = False) -> None:
-        """Remove what modules left on the node, if it is reachable."""
-        # Ansible calls this at the end, and a failed connection here would replace the result.
-        with suppress(AnsibleConnectionFailure):
-            super().cleanup(force)
+        clean_up(super().cleanup, force=force)
 
     def _reboot(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         if self._connection.transport == "local":

@@ -14,7 +14,11 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import ALWAYS, Settings
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._answer_within import answer_within
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._answer_within import (
+    NoAnswer,
+    answer_within,
+    clean_up,
+)
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ActionModule as ApiAction
 
 _SIGN = "reboot_required.sh"
@@ -44,6 +48,9 @@ class ActionModule(ApiAction):
             params = {**params, "last": outcome, "answer": outcome["answer"], "shutdown": outcome["shutdown"]}
             params["shutdown" if question == "shutdown" else "answer"] = answer
 
+    def cleanup(self, force: bool = False) -> None:
+        clean_up(super().cleanup, force=force)
+
     def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
         """Ask the questions that a plan may need. The plan itself comes later, for all nodes together."""
         settings = params["settings"]
@@ -65,6 +72,11 @@ class ActionModule(ApiAction):
         try:
             with answer_within(_ANSWER_WITHIN):
                 return self._by_command(params) if by_command else self._by_sign(name)
+        except NoAnswer:
+            return {
+                "trouble": f"Node {name} has not said within {_ANSWER_WITHIN} s whether it needs a reboot. Find out "
+                "what hangs on the node, or leave the host out."
+            }
         except AnsibleConnectionFailure as error:
             why = str(error).strip().rstrip(".")
             return {

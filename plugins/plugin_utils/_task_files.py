@@ -56,10 +56,13 @@ def _problem(file: str, loader: Any, task: Any) -> str:
 
 def _tasks(content: Sequence[Any], collections: Any) -> Iterator[tuple[dict[str, Any], Any]]:
     """Yield the tasks whose module is known before they run, also those in blocks, each with its collections."""
-    for item in content:
+    if not isinstance(content, list):
+        raise AnsibleError(f"{content!r} is not a list of tasks")
+    for item in filter(None, content):
         if not isinstance(item, dict):
             raise AnsibleError(f"{item!r} is not a task")
-        own = [*item["collections"], "ansible.legacy"] if item.get("collections") else collections
+        given = item.get("collections") or []
+        own = [*([given] if isinstance(given, str) else given), "ansible.legacy"] if given else collections
         if any(name in item for name in _BLOCKS):
             for name in _BLOCKS:
                 yield from _tasks(item.get(name) or [], own)

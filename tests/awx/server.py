@@ -142,7 +142,11 @@ class Awx:
     def _below(self, method: str, kind: str, number: int, sub: str, body: dict[str, Any]) -> tuple[int, Any]:
         if sub == "survey_spec":
             if method == "POST":
+                if not body["spec"]:
+                    return 400, {"error": "'spec' doesn't contain any items."}
                 self.surveys[kind, number] = body
+            if method == "DELETE":
+                self.surveys.pop((kind, number), None)
             return 200, self.surveys.get((kind, number), {})
         if sub == "create_approval_template":
             made = self.create("workflow_approval_templates", **body)

@@ -31,6 +31,8 @@ NAMES = {
 }
 # Variables of the job template. The second one is among the role's questions.
 FIXED = {"rolling_reboot_selector": "pool=blue", "rolling_reboot_when": "required"}
+# All variables that the survey of the report asks for.
+ALL_OF_REPORT = {"report_operation": "", "report_group": "workers"}
 MADE = ("credential_types", "job_templates", "workflow_job_templates", "workflow_job_template_nodes")
 
 
@@ -69,7 +71,7 @@ def play(peers, awx, tmp_path):
         "credentials": ["cluster", "bmc"],
         "ssh_credentials": ["nodes"],
         "slices": "4",
-        "variables": {"rolling_reboot": FIXED},
+        "variables": {"rolling_reboot": FIXED, "report": ALL_OF_REPORT},
     }
 
     def run(*arguments, token=TOKEN, **more):
@@ -109,9 +111,10 @@ def test_creates_the_objects_changes_nothing_the_second_time_and_removes_them(pl
         assert credentials == {"cluster", "bmc", *(["nodes"] if connects else [])}, name
         asked = survey_of(name)
         # The answer to a question would replace the variable of the job template.
-        asked["spec"] = [question for question in asked["spec"] if question["variable"] not in FIXED]
-        assert awx.survey(item) == asked, name
-        assert item["survey_enabled"] is item["allow_simultaneous"] is item["ask_job_type_on_launch"] is True
+        asked["spec"] = [question for question in asked["spec"] if question["variable"] not in (*FIXED, *ALL_OF_REPORT)]
+        assert awx.survey(item) == (asked if asked["spec"] else {}), name
+        assert item["survey_enabled"] is bool(asked["spec"])
+        assert item["allow_simultaneous"] is item["ask_job_type_on_launch"] is True
         assert item["ask_limit_on_launch"] is connects
         assert item["job_slice_count"] == (4 if name == "rolling_reboot" else 1)
     reboot = templates["playbooks/rolling_reboot.yml"]

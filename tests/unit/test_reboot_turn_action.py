@@ -12,6 +12,7 @@ import pytest
 from unit.terminal import BEFORE_OUTPUT
 
 from ansible_collections.holdfast.kubernetes.plugins.action import reboot_turn
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _answer_within
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._answer_within import answer_within
 from lab.patience import PATIENCE
 
@@ -40,9 +41,32 @@ def test_a_node_that_accepts_a_connection_and_hangs_is_trouble(monkeypatch):
     action._task_vars = {}
 
     trouble = action._needed({"name": "worker-1", "settings": {"when": "required"}})["trouble"]
-    assert "Ansible can't reach node worker-1 over its connection: it has not answered for 1 s" in trouble
+    assert trouble.startswith("Node worker-1 has not said within 1 s whether it needs a reboot.")
     assert action._shutdown({"shutdown_options": {}}) == {"msg": "it has not answered for 1 s"}
     assert signal.alarm(0) == 0
+
+
+def test_the_removal_of_files_from_a_node_that_hangs_ends(monkeypatch):
+    monkeypatch.setattr(_answer_within, "_CLEANUP", 1)
+
+    _answer_within.clean_up(lambda _force: time.sleep(PATIENCE), force=True)
+
+
+def test_a_shorter_timeout_of_the_task_comes_first(monkeypatch):
+    class Timeout(BaseException):
+        pass
+
+    def end(_number, _frame):
+        raise Timeout
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(1)
+    try:
+        with pytest.raises(Timeout), answer_within(PATIENCE):
+            time.sleep(PATIENCE)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_the_timeout_of_the_task_continues_after_an_answer():

@@ -80,9 +80,10 @@ def test_files_of_tasks_are_checked(play, tmp_path):
     (tmp_path / "text.yml").write_text("just text")
     tasks = [{"block": [{"no.such.module": {}}]}]
     (tmp_path / "unknown.yml").write_text(yaml.safe_dump(tasks))
+    (tmp_path / "block.yml").write_text("- block: 5")
     read, output = play(
         demo_check_tasks=f"{tmp_path}/broken.yml",
-        demo_more_tasks=[f"{tmp_path}/text.yml", f"{tmp_path}/unknown.yml"],
+        demo_more_tasks=[f"{tmp_path}/{name}.yml" for name in ("text", "unknown", "block")],
         demo_notify="nowhere.yml",
     )
 
@@ -95,6 +96,7 @@ def test_files_of_tasks_are_checked(play, tmp_path):
         f"demo_more_tasks: {tmp_path}/unknown.yml can't be used: couldn't resolve module/action 'no.such.module'"
         in text
     )
+    assert f"demo_more_tasks: {tmp_path}/block.yml can't be used: 5 is not a list of tasks." in text
     assert "demo_notify: there is no file nowhere.yml. Give its full path" in text
 
 
@@ -106,6 +108,8 @@ def test_files_of_tasks_are_found_as_they_are_included(play, tmp_path):
         {"local_action": "command true"},
         {"block": [{"lease_hold": {}}], "rescue": [{"shell": "true"}], "collections": ["holdfast.kubernetes"]},
         {"import_tasks": "own.yml"},
+        {"lease_hold": {}, "collections": "holdfast.kubernetes"},
+        None,
     ]
     (tmp_path / "mine.yml").write_text(yaml.safe_dump(tasks))
     read, output = play(

@@ -149,12 +149,20 @@ def end(
     unfinished = not complete or unnamed or bool(left)
     known = len(left) <= KEPT_LEFT and (complete or bool(undone)) and not unnamed
     waiting = sorted({*postponed, *(postponed_of(entry) - {*undone})} & left.keys())
-    entry = {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished}
-    for name, value in (("left", left), ("postponed", waiting)):
-        entry.pop(name, None)
-        if unfinished and known and value:
-            entry[name] = value
+    only_waiting = (
+        left.keys() == {*waiting} and (complete or bool(undone)) and not (unnamed and not only_postponed(entry))
+    )
+    kept_names = {"left": left, "postponed": waiting} if known else {"postponed": True} if only_waiting else {}
+    entry = {key: value for key, value in entry.items() if key not in ("left", "postponed")}
+    entry |= {"runs": runs, "seen": now.isoformat(), "unfinished": unfinished}
+    if unfinished:
+        entry |= {key: value for key, value in kept_names.items() if value}
     return with_entry(ledger, entry)
+
+
+def only_postponed(entry: Mapping[str, Any]) -> bool:
+    """Whether ended runs have left only nodes that wait for the next maintenance window, too many to name them."""
+    return entry.get("postponed") is True
 
 
 def postponed_of(entry: Mapping[str, Any]) -> set[str]:

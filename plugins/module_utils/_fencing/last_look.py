@@ -98,7 +98,7 @@ def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id
     elif boot_id and seen.boot_id != boot_id:
         raise Refused(
             f"Node {name} was rebooted since this run checked it: its boot ID is {seen.boot_id or '-'}, it was "
-            f"{boot_id}. Nothing was changed. Run this again if it still needs a reboot.",
+            f"{boot_id}. Run this again if it still needs a reboot.",
             node=name,
             why="new_boot",
         )

@@ -49,7 +49,14 @@ def resumes_reboot(steps: Sequence[str]) -> bool:
 
 
 def may_go_down(
-    node: Mapping[str, Any], operation: str, *, sent: bool | None, refused: bool, steps: Sequence[str], method: str
+    node: Mapping[str, Any],
+    operation: str,
+    *,
+    sent: bool | None,
+    refused: bool,
+    steps: Sequence[str],
+    method: str,
+    at_the_gate: bool = False,
 ) -> bool:
     """Whether a node that is in the boot before its reboot may be off, or may still go off.
 
@@ -62,12 +69,14 @@ def may_go_down(
         sent: Whether the failed task told the node to reboot; ``None`` if it does not say.
         refused: The kind of its error says that it sent nothing.
         steps: The steps of the turn.
-        method: How the role reboots nodes. With ``command``, the phase is recorded after the last check, so what fails
-            then is one of the user's tasks, and an earlier one may have sent the reboot.
+        method: How the role reboots nodes. With ``command``, what fails may be one of the user's tasks, and an earlier
+            one may have sent the reboot.
+        at_the_gate: The last check before the user's tasks failed, so none of them ran.
     """
     if sent:
         return True
-    nothing_sent = (sent is False or refused) and not resumes_reboot(steps) and method != "command"
+    refused = at_the_gate or ((sent is False or refused) and method != "command")
+    nothing_sent = refused and not resumes_reboot(steps)
     same_boot = node.get("boot_id") == (node.get("operation") or {}).get("boot_id_before")
     return reboot_began(node.get("operation"), operation) and same_boot and not nothing_sent
 

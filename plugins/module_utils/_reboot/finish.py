@@ -162,6 +162,7 @@ class _Failed:
         self._why = str(failed.get("msg") or failed.get("stderr") or "unknown")
         self._error = str(failed.get("error") or "")
         self._sent: bool | None = failed.get("sent")
+        self._at_the_gate = failed.get("gate") is True
         self._unwritten: list[str] = []
         self._lost = ""
 
@@ -230,6 +231,7 @@ class _Failed:
             refused=self._error in _NOT_SENT,
             steps=self._params["turn"].get("steps") or [],
             method=self._params["settings"]["method"],
+            at_the_gate=self._at_the_gate,
         )
 
     def _gives_sign_of_life(self) -> bool:

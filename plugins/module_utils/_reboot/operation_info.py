@@ -12,7 +12,7 @@ from .._api import artifact_rules, node_rules, paths
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
 from .end_rules import line_of, record_of, stats_of, summary_of
-from .operation_info_rules import KNOWN, entry_of, latest, left_of, newer, runs_of, why_not
+from .operation_info_rules import latest, left_of, newest, runs_of, why_not
 
 
 def reboot_operation_info(context: Context, params: Params) -> Result:
@@ -27,13 +27,13 @@ def reboot_operation_info(context: Context, params: Params) -> Result:
     operation = params.get("operation") or latest(ledgers)
     # A node that needs no reboot has no record. An earlier job may have reported it.
     nodes: dict[str, Mapping[str, Any]] = dict(artifact_rules.read(params["results"]))
-    for node in cluster.items(paths.NODES) if operation else []:
-        record = record_of(node)
-        if record.get("id") == operation:
-            name = node_rules.name(node)
-            nodes[name] = newer(nodes.get(name), entry_of(name, record))
     left, unnamed = left_of(ledgers, operation)
-    nodes.update({name: entry for name, entry in left.items() if nodes.get(name, {}).get("result") not in KNOWN})
+    for node in cluster.items(paths.NODES) if operation else []:
+        name, record = node_rules.name(node), record_of(node)
+        own = record if record.get("id") == operation else None
+        entry = newest(nodes.get(name), own, left.get(name), name)
+        if entry:
+            nodes[name] = entry
     entries = [nodes[name] for name in sorted(nodes)]
     runs = runs_of(ledgers, operation)
     summary = summary_of(entries, [], operation=operation, check_mode=False)

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._budget.ledger_rules import Ledger, operation_entry
-from .._budget.operation_rules import postponed_of
+from .._budget.node_operation_rules import is_midway
+from .._budget.operation_rules import only_postponed, postponed_of
 from .._shared.bounds import oldest_first, some
 from .end_rules import RESULTS, result_of
 
 UNFINISHED, POSTPONED = "unfinished", "postponed"
-# With these results a node is known. A plan has verdicts.
-KNOWN = (*RESULTS, UNFINISHED)
 _BAD = ("failed", "lost", "stopped", "not reported", UNFINISHED)
 
 
@@ -48,7 +47,7 @@ def left_of(ledgers: Iterable[Ledger], operation: str) -> tuple[dict[str, dict[s
             result = POSTPONED if name in postponed else UNFINISHED
             detail = f"a run that ended at {since} has not done it"
             found[str(name)] = {"name": str(name), "result": result, "detail": detail}
-    return found, any(not entry.get("left") for entry in entries)
+    return found, any(not (entry.get("left") or only_postponed(entry)) for entry in entries)
 
 
 def entry_of(name: str, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,15 +61,26 @@ def entry_of(name: str, record: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "since": record.get("since")}
 
 
-def newer(artifact: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Which of two entries of a node counts: from an earlier job's artifact, or from the record on its Node.
+def newest(
+    artifact: Mapping[str, Any] | None, record: Mapping[str, Any] | None, left: Mapping[str, Any] | None, name: str
+) -> Mapping[str, Any] | None:
+    """The entry of a node that counts; ``None`` if nothing is known of the node.
 
-    A node that was stopped has a record without a result, so that the next run tries it again. A plan's verdict is no
-    result.
+    A node that was stopped or postponed has a record without a result, or none, so that the next run tries it again. A
+    plan's verdict is no result.
+
+    Args:
+        artifact: Its entry in an earlier job's artifact.
+        record: The record on its Node.
+        left: Its entry among those that an ended run has left.
     """
-    if artifact and artifact["result"] in RESULTS and entry["result"] == UNFINISHED:
+    if record and record.get("result"):
+        return entry_of(name, record)
+    if artifact and artifact["result"] in RESULTS:
         return artifact
-    return entry
+    if record and not (left and left["result"] == POSTPONED and not is_midway(record)):
+        return entry_of(name, record)
+    return left or artifact
 
 
 def why_not(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .._api.errors import Held
+from .._api.errors import Held, HoldfastError
 from .._api.runner import Context, Params, Result
 from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import phase_of
@@ -35,7 +35,12 @@ def reboot_gate(context: Context, params: Params) -> Result:
         look()
         # The write may wait for the API server, so the look that counts comes after it.
         record_phase(context.cluster, name, phase_of(params, "reboot"))
-        found = last_look.repeat(recent_look)
+        try:
+            found = last_look.repeat(recent_look)
+        except HoldfastError as error:
+            # The record says that the reboot has begun. The cleanup has to know that nothing was sent.
+            error.fields["gate"] = True
+            raise
     except Held as error:
         inhibited_by = error.fields["shutdown_inhibited"]
         why = "; ".join(why_held(error.fields["holds"], inhibited_by, inhibited=bool(inhibited_by)))

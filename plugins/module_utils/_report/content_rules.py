@@ -19,7 +19,7 @@ _TODO = {
     "failed": "Fix the cause, then start the same playbook again. It continues, and skips nodes that are done.",
     "stopped": "Nothing was changed on this node. Remove the cause, then start the same playbook again.",
     "lost": "Another run has this node, and finishes it. Nothing is to be done.",
-    "unfinished": "Its run has not ended; holdfast.kubernetes.status shows it. If it died, start it again.",
+    "unfinished": "No run has finished this node. Look at the job that had it, and start the same playbook again.",
     "not reported": "Ansible lost this host before it had a result. Check the host, then start the playbook again.",
 }
 _TODO_FAILOVER = {

@@ -240,7 +240,21 @@ class TestEnd:
         left = end(ledger(runs=["one"]), "old", "one", {"one"}, complete=False, undone=many, now=NOW)
 
         assert left.operations[-1]["unfinished"] is True
-        assert "left" not in left.operations[-1]
+        assert {"left", "postponed"}.isdisjoint(left.operations[-1])
+
+    def test_too_many_nodes_that_wait_for_a_window_are_known_as_such(self):
+        many = [f"node-{number}" for number in range(KEPT_LEFT + 1)]
+
+        def after(before, run_id, undone, postponed):
+            at_work = ledger(**{**before, "runs": [run_id]})
+            known = {"undone": undone, "postponed": postponed, "complete": False, "done": []}
+            return end(at_work, "old", run_id, {run_id}, now=NOW, **known).operations[-1]
+
+        first = after({}, "one", many, many)
+        assert (first["unfinished"], first["postponed"], "left" in first) == (True, True, False)
+        assert after(first, "two", ["more"], ["more"])["postponed"] is True
+        assert "postponed" not in after(first, "two", ["more", "stuck"], ["more"])
+        assert "postponed" not in after({"unfinished": True}, "two", ["more"], ["more"])
 
     def test_a_slot_in_the_ledger_of_another_group_counts(self):
         """Control-plane nodes have their slots in a ledger of their own."""

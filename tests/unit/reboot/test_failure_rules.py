@@ -102,6 +102,8 @@ OURS = ("cordon", "drain", "reboot")
         ({"sent": False, "steps": ("reboot",)}, True),
         ({"sent": False, "steps": ()}, True),
         ({"refused": True, "method": "command"}, True),
+        ({"at_the_gate": True, "method": "command"}, False),
+        ({"at_the_gate": True, "method": "command", "steps": ("reboot",)}, True),
     ],
 )
 def test_whether_a_node_may_still_go_down(known, expected):
@@ -113,6 +115,7 @@ def test_whether_a_node_may_still_go_down(known, expected):
         refused=known.get("refused", False),
         steps=known.get("steps", OURS),
         method=known.get("method", "metal3"),
+        at_the_gate=known.get("at_the_gate", False),
     )
     assert found is expected
 

@@ -76,15 +76,26 @@ def test_a_node_without_a_record_is_known_from_the_artifacts(cluster):
 def test_a_node_that_a_slice_has_left_is_unfinished(cluster):
     """It was stopped before its work began, and another slice has replaced the artifacts."""
     cluster.node("a", operation=record())
-    left = dict.fromkeys(("a", "b", "c", "d"), AT)
-    entry = {"id": "kernel", "runs": [], "seen": LATER, "unfinished": True, "left": left, "postponed": ["c"]}
+    cluster.node("c", operation=record(result="", phase="slot"))
+    cluster.node("e", operation=record(result="", phase="reboot"))
+    for name in ("b", "d"):
+        cluster.node(name)
+    left = dict.fromkeys(("a", "b", "c", "d", "e", "without-a-node"), AT)
+    entry = {"id": "kernel", "runs": [], "seen": LATER, "unfinished": True, "left": left, "postponed": ["c", "e"]}
     cluster.ledger("workers", operations(entry))
 
     found = info(cluster, results={"b": "now: required", "d": "stopped: held: by app"})
 
-    assert found["why"] == "Look at these nodes: b (unfinished), d (stopped)."
+    assert found["why"] == "Look at these nodes: b (unfinished), d (stopped), e (unfinished)."
     assert (found["summary"]["rebooted"], found["summary"]["postponed"]) == (["a"], ["c"])
     assert found["stats"]["rolling_reboot_ended_operation"] == ""
+
+
+def test_many_nodes_that_wait_for_a_window_are_no_failure(cluster):
+    entry = {"id": "kernel", "runs": [], "seen": LATER, "unfinished": True, "postponed": True}
+    cluster.ledger("workers", operations(entry))
+
+    assert info(cluster)["why"] == ""
 
 
 def test_nodes_that_a_run_has_left_without_names_are_told(cluster):

@@ -56,8 +56,9 @@ def test_an_old_look_does_not_count(cluster, monkeypatch):
     clock = iter(range(0, 10_000, 60))
     monkeypatch.setattr(last_look, "steady", lambda: next(clock))
 
-    with pytest.raises(TimedOut, match="older than 10 s"):
+    with pytest.raises(TimedOut, match="older than 10 s") as caught:
         ask(cluster)
+    assert caught.value.fields["gate"] is True
 
 
 def test_another_boot_is_refused_and_nothing_is_recorded(cluster):
