@@ -682,11 +682,19 @@ MUTANTS = [
         "With the method command, a hold that comes while the reboot is recorded does not count.",
         Code(
             "reboot_gate",
-            "look()\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))\n"
-            "found = last_look.repeat(recent_look)",
+            "look()\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))\ntry:\n"
+            "    found = last_look.repeat(recent_look)\n"
+            "except HoldfastError as error:\n    error.fields['gate'] = True\n    raise",
             "found = last_look.repeat(recent_look)\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))",
         ),
         "tests/unit/reboot/test_permit.py::test_a_hold_that_comes_while_the_reboot_is_recorded_counts",
+    ),
+    Mutant(
+        "gate-that-fails-counts-as-a-reboot",
+        3,
+        "A healthy node stays cordoned because the last check before the user's tasks failed.",
+        Code("reboot_gate", "error.fields['gate'] = True\nraise", "raise"),
+        "tests/unit/reboot/test_permit.py::test_an_old_look_does_not_count",
     ),
     Mutant(
         "failure-forgotten-in-an-outage",
