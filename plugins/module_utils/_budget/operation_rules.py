@@ -149,9 +149,8 @@ def end(
     unfinished = not complete or unnamed or bool(left)
     known = len(left) <= KEPT_LEFT and (complete or bool(undone)) and not unnamed
     waiting = sorted({*postponed, *(postponed_of(entry) - {*undone})} & left.keys())
-    only_waiting = (
-        left.keys() == {*waiting} and (complete or bool(undone)) and not (unnamed and not only_postponed(entry))
-    )
+    told = (complete or bool(undone)) and (not unnamed or only_postponed(entry))
+    only_waiting = told and left.keys() == {*waiting}
     kept_names = {"left": left, "postponed": waiting} if known else {"postponed": True} if only_waiting else {}
     entry = {key: value for key, value in entry.items() if key not in ("left", "postponed")}
     entry |= {"runs": runs, "seen": now.isoformat(), "unfinished": unfinished}

@@ -33,12 +33,12 @@ def reboot_gate(context: Context, params: Params) -> Result:
 
     try:
         look()
-        # The write may wait for the API server, so the look that counts comes after it.
-        record_phase(context.cluster, name, phase_of(params, "reboot"))
         try:
+            # The write may wait for the API server, so the look that counts comes after it.
+            record_phase(context.cluster, name, phase_of(params, "reboot"))
             found = last_look.repeat(recent_look)
         except HoldfastError as error:
-            # The record says that the reboot has begun. The cleanup has to know that nothing was sent.
+            # The record may say that the reboot has begun. The cleanup has to know that nothing was sent.
             error.fields["gate"] = True
             raise
     except Held as error:

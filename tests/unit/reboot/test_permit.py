@@ -9,9 +9,10 @@ import pytest
 from unit.reboot.memory_cluster import AT, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused, TimedOut, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import permit
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.permit import reboot_gate
 
 CLAIM = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
@@ -57,6 +58,16 @@ def test_an_old_look_does_not_count(cluster, monkeypatch):
     monkeypatch.setattr(last_look, "steady", lambda: next(clock))
 
     with pytest.raises(TimedOut, match="older than 10 s") as caught:
+        ask(cluster)
+    assert caught.value.fields["gate"] is True
+
+
+def test_a_record_that_fails_says_that_nothing_was_sent(cluster, monkeypatch):
+    def record(*_arguments):
+        raise Unreachable("away")
+
+    monkeypatch.setattr(permit, "record_phase", record)
+    with pytest.raises(Unreachable) as caught:
         ask(cluster)
     assert caught.value.fields["gate"] is True
 
