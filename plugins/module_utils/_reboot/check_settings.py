@@ -12,6 +12,7 @@ from .._api.errors import InvalidInput
 from .._budget.policy_rules import policy_of
 from .._drain.rules import check_drain
 from .._nodes.optout_rules import check_marks
+from .turn_rules import NO_GROUP
 from .window import read_zone
 from .window_rules import read_windows
 
@@ -55,6 +56,15 @@ def _pause(settings: Settings) -> None:
         )
 
 
+def _control_plane(settings: Settings) -> None:
+    if settings["control_plane_group"] == NO_GROUP and str(settings["max_unavailable"]) != "1":
+        raise InvalidInput(
+            f"{NO_GROUP} needs rolling_reboot_max_unavailable 1, because control-plane nodes are rebooted one at a "
+            f"time. It is {settings['max_unavailable']}. Leave rolling_reboot_control_plane_group out, and they have a "
+            "group of their own."
+        )
+
+
 def _drain(settings: Settings) -> None:
     check_drain({**settings, "timeout": settings["drain_timeout"]})
 
@@ -72,6 +82,7 @@ _CHECKS: dict[str, Callable[[Settings], object]] = {
     "rolling_reboot_windows": lambda settings: read_windows(settings["windows"]),
     "rolling_reboot_window_time_zone": lambda settings: read_zone(settings["window_time_zone"]),
     "the budget (rolling_reboot_max_unavailable and the limits beside it)": policy_of,
+    "rolling_reboot_control_plane_group": _control_plane,
     "the drain (rolling_reboot_drain_timeout and the options beside it)": _drain,
     "labels and annotations": _marks,
 }

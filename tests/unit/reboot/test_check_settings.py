@@ -41,6 +41,8 @@ def test_the_defaults_can_work():
         ({"window_time_zone": "Europe/Berln"}, 'rolling_reboot_window_time_zone: time_zone "Europe/Berln" is unknown'),
         ({"max_unavailable": "lots"}, 'max_unavailable must be a whole number or a share such as "10%", it is "lots"'),
         ({"max_domains": 1}, "max_domains need topology_key"),
+        ({"control_plane_group": "none", "max_unavailable": "2"}, "none needs rolling_reboot_max_unavailable 1"),
+        ({"control_plane_group": "none", "max_unavailable": "10%"}, "because control-plane nodes are rebooted one at"),
         ({"max_failed": -1}, "max_failed must be 0 or more"),
         ({"drain_timeout": 0}, "timeout must be positive, it is 0"),
         ({"delete_after": 600, "drain_timeout": 600}, "delete_after must be above 0 and below timeout (600)"),
@@ -54,6 +56,10 @@ def test_the_defaults_can_work():
 def test_what_can_not_work_is_named(wrong, said):
     (problem,) = problems({**DEFAULTS, **wrong})
     assert said in problem
+
+
+def test_control_plane_nodes_may_share_a_budget_of_one_node():
+    assert problems({**DEFAULTS, "control_plane_group": "none", "max_unavailable": 1}) == []
 
 
 def test_all_problems_are_named():
