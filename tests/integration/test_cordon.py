@@ -20,9 +20,14 @@ KEEP_CORDONED = "holdfast.dev/keep-cordoned"
 class One:
     """One node, and what kubectl and this collection do to it."""
 
-    def __init__(self, world):
-        self.world = world
+    def __init__(self, world, lab):
+        self.world, self.lab = world, lab
         (self.name,) = world.nodes()
+
+    def kubectl_again(self):
+        """A person uncordons the node with kubectl, and cordons it again."""
+        for verb in ("uncordon", "cordon"):
+            self.lab.kubectl(verb, self.name)
 
     def take(self, **more):
         return self.world.run(cordon, name=self.name, **more)
@@ -50,8 +55,8 @@ class One:
 
 
 @pytest.fixture
-def node(world):
-    return One(world)
+def node(world, lab):
+    return One(world, lab)
 
 
 def test_records_who_why_and_what_was_before(node):
@@ -74,6 +79,18 @@ def test_there_and_back_and_each_only_once(node):
     assert [node.give_back()["changed"] for _round in range(2)] == [True, False]
     assert node.kept == before
     assert not node.cordoned
+
+
+@pytest.mark.core
+def test_a_person_s_cordon_stays_although_our_record_is_older(node):
+    node.take()
+    node.kubectl_again()
+    node.take(reason="a second run")
+
+    result = node.give_back()
+
+    assert (node.cordoned, node.record) == (True, None)
+    assert "kubectl-cordon has cordoned it again since holdfast" in " ".join(result["warnings"])
 
 
 def test_what_somebody_else_had_cordoned_stays(node):

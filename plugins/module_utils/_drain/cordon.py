@@ -21,7 +21,7 @@ from .._budget import claim_rules, lifecycle, lifecycle_rules
 from .._budget.node_operation import marks_of
 from .._budget.node_operation_rules import Phase, phase_of
 from .._shared.bounds import cut
-from .cordon_rules import OWNER, owner_of, shown, why_it_stays
+from .cordon_rules import OWNER, others_cordon, owner_of, shown, why_it_stays
 
 
 def cordon(context: Context, params: Params) -> Result:
@@ -118,8 +118,9 @@ def give_back(
 ) -> tuple[Object, Object]:
     """Undo the cordon of ``owner``: remove the record, and make the node schedulable unless it was cordoned before.
 
-    The cordon of another owner stays as it is. A node that is annotated ``holdfast.dev/keep-cordoned`` stays cordoned.
-    ``force`` undoes any cordon. Returns the Node before and after (the same object if nothing changed).
+    The cordon of another owner stays as it is, and so does the one of a client that has cordoned the node again since.
+    A node that is annotated ``holdfast.dev/keep-cordoned`` stays cordoned. ``force`` undoes any cordon. Returns the
+    Node before and after (the same object if nothing changed).
 
     Args:
         claimed: ``run`` must have the claim. If not, it is enough that no other run has it.
@@ -143,7 +144,8 @@ def give_back(
             return node, _write(cluster, node, unschedulable=present, record=record, marks=marks)
         if record is None or record.get("owner") != owner:
             return node, node
-        keep = bool(record.get("unschedulable_before")) or KEEP_CORDONED in node_rules.annotations_of(node)
+        asked = KEEP_CORDONED in node_rules.annotations_of(node)
+        keep = asked or bool(record.get("unschedulable_before") or others_cordon(node))
         return node, _write(cluster, node, unschedulable=keep and present, record=None, marks=marks)
 
     return retry_conflicts(attempt)

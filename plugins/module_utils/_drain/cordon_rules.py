@@ -27,6 +27,30 @@ def reason_of(node: Object, owner: str) -> str | None:
     return str(record.get("reason") or "") if cordoned else None
 
 
+def others_cordon(node: Object) -> str:
+    """Who has cordoned the node again after someone uncordoned it and left our record; empty if no one is known.
+
+    One request writes our record and our cordon, so both have the same manager. An uncordon leaves the record, and the
+    next cordon has the manager of its client. A client with our own manager can't be told apart. Source: the managed
+    fields of server-side apply, which the API server keeps for all writers.
+    """
+    spec, record = ("f:spec", "f:unschedulable"), ("f:metadata", "f:annotations", f"f:{CORDON}")
+    cordoned, recorded = _managers(node, *spec), _managers(node, *record)
+    return ", ".join(sorted(cordoned)) if recorded and not cordoned & recorded else ""
+
+
+def _managers(node: Object, *path: str) -> set[str]:
+    """The clients that manage a field."""
+    found = set()
+    for entry in node["metadata"].get("managedFields") or []:
+        fields = entry.get("fieldsV1") or {}
+        for name in path:
+            fields = fields.get(name) if isinstance(fields, dict) else None
+        if fields is not None:
+            found.add(str(entry.get("manager") or "unknown"))
+    return found
+
+
 def why_it_stays(node: Object, owner: str) -> str:
     """Why ``uncordoned`` leaves this node cordoned."""
     record = node_rules.record(node, CORDON)
@@ -39,6 +63,9 @@ def why_it_stays(node: Object, owner: str) -> str:
         return f"{record.get('owner')} cordoned it, not {owner} (force overrides)"
     if KEEP_CORDONED in node_rules.annotations_of(node):
         return f"it has the annotation {KEEP_CORDONED}"
+    others = others_cordon(node)
+    if others:
+        return f"{others} has cordoned it again since {owner} cordoned it (force overrides)"
     return "it was cordoned before"
 
 

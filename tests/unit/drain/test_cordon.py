@@ -211,6 +211,31 @@ def test_an_invalid_record_counts_as_none(text):
     assert cluster.cordoned
 
 
+@pytest.mark.parametrize(
+    ("spec", "record", "stays"),
+    [
+        (["holdfast.kubernetes"], ["holdfast.kubernetes"], False),
+        (["kubectl-cordon"], ["holdfast.kubernetes"], True),
+        (["holdfast.kubernetes", "gitops"], ["holdfast.kubernetes"], False),
+        (["kubectl-cordon"], [], False),
+        ([], ["holdfast.kubernetes"], False),
+    ],
+)
+def test_a_cordon_of_another_client_stays(spec, record, stays):
+    cluster = OneNode()
+    take(cluster, "n", "me", "")
+    cluster.node["metadata"]["managedFields"] = [
+        *({"manager": name, "fieldsV1": {"f:spec": {"f:unschedulable": {}}}} for name in spec),
+        *({"manager": name, "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{CORDON}": {}}}}} for name in record),
+        {"manager": "kubelet", "fieldsV1": {"f:metadata": {"f:annotations": {}}, "f:spec": None}},
+        {"manager": "old"},
+    ]
+    before = give_back(cluster, "n", "me")[0]
+    assert cluster.cordoned is stays
+    assert cluster.record is None
+    assert ("kubectl-cordon has cordoned it again since me" in why_it_stays(before, "me")) is stays
+
+
 def test_no_such_node():
     with pytest.raises(NotFound, match="no Node m"):
         take(OneNode(), "m", "me", "")
