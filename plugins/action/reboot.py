@@ -89,7 +89,9 @@ class ActionModule(BuiltinReboot):
         self._params = validation.validated_parameters
         self._run_id: str = self._params.get("run") or ""
         self._phases: dict[str, float] = {}
-        self._overridden: list[dict[str, Any]] = []
+        self._passed = gate.Pass("")
+        # The overridden holds that are recorded; ``None`` before the first record.
+        self._recorded: set[str] | None = None
         self._sent = False
         self._boot_id = ""
         # The boot that an earlier run of the operation began to end.
@@ -137,8 +139,8 @@ class ActionModule(BuiltinReboot):
             elapsed=round(time.monotonic() - started, 1),
             phases=self._phases,
         )
-        if self._overridden:
-            result["overridden_holds"] = self._overridden
+        if self._passed.overridden:
+            result["overridden_holds"] = self._passed.overridden
         _traffic.add(self._params.get("node") or "", self._context.traffic())
         return result
 
@@ -163,7 +165,7 @@ class ActionModule(BuiltinReboot):
                 return {}
             result: dict[str, Any] = super().run(tmp, task_vars)
         except _AlreadyRebooted:
-            result, self._overridden = {}, []
+            result, self._passed = {}, gate.Pass("")
             if self._task.check_mode:
                 self._after = self._boot_id_now()
                 return {}
@@ -206,11 +208,13 @@ class ActionModule(BuiltinReboot):
         """Look a last time and then send the command, until the node accepts it or finally refuses it."""
         given = "reboot_command" in self._task.args
         programs = self._programs(task_vars, distribution)
-        if self._params.get("node"):
-            record_phase(self._cluster(), self._params["node"], phase_of(self._params, "reboot"))
+        self._record_reboot()
         wait, late = Deadline(_TRY_FOR), 0
         while True:
             state = self._look(first=False)
+            if self._record_reboot():
+                # The write may wait for the API server, so look again.
+                continue
             result, again = self._act(state, self._command(state, programs, distribution))
             if again == LATE and late < _LATE_AT_MOST:
                 # Another run may have finished the node since then. The look shows it.
@@ -218,6 +222,17 @@ class ActionModule(BuiltinReboot):
             elif not again or given or wait.passed:
                 return result
             time.sleep(_TRY_EVERY)
+
+    def _record_reboot(self) -> bool:
+        """Record the reboot and the holds that it overrides. Return whether that was written."""
+        names = set(self._passed.overridden_names)
+        if not self._params.get("node") or (self._recorded is not None and names <= self._recorded):
+            return False
+        record_phase(
+            self._cluster(), self._params["node"], phase_of(self._params, "reboot"), overridden_holds=sorted(names)
+        )
+        self._recorded = names | (self._recorded or set())
+        return True
 
     def check_boot_time(self, distribution: dict[str, str], previous_boot_time: str) -> None:
         """Wait for another boot ID, too: a line of sudo before the boot time, or the user's command, can change it."""
@@ -307,7 +322,7 @@ class ActionModule(BuiltinReboot):
         if not node:
             return state
         passed = gate.check(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
-        self._overridden = passed.overridden
+        self._passed = passed
         if self._earlier and passed.boot_id not in ("", self._earlier):
             # The API server did not answer until the node was back.
             raise _AlreadyRebooted

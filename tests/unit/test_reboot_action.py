@@ -52,7 +52,8 @@ class Node:
         vars(self.action).update(
             _params={**defaults, "inhibitor_timeout": 0, "run": "4711", **params},
             _run_id="4711",
-            _overridden=[],
+            _passed=Pass(""),
+            _recorded=None,
             _sent=False,
             _boot_id=BOOT,
             _earlier="",
@@ -273,7 +274,7 @@ class TestResumed:
         node.recorded = []
         monkeypatch.setattr(reboot, "read_node", lambda *_arguments: node.node)
         monkeypatch.setattr(reboot.BuiltinReboot, "run", lambda *_arguments: node.reboot())
-        monkeypatch.setattr(reboot, "record_phase", lambda _cluster, _name, phase: node.recorded.append(phase.name))
+        monkeypatch.setattr(reboot, "record_phase", lambda *known, **_more: node.recorded.append(known[2].name))
         monkeypatch.setattr(reboot.runs, "heartbeat", lambda *_arguments, **_options: contextlib.nullcontext())
 
         def back(_cluster, _name, before, _deadline):
@@ -429,6 +430,25 @@ class TestGuard:
     def test_a_logind_that_does_not_answer(self, boot_id, uptime, logind):
         logind("exit 1")
         assert self.run(boot_id, uptime + 600, unless_held=True) == (1, HELD)
+
+
+def test_overridden_holds_are_recorded_before_the_act(monkeypatch):
+    node = Node(monkeypatch, override_holds=True)
+    holds = [{"namespace": "shop", "holder": "db"}]
+    monkeypatch.setattr(
+        reboot.gate, "check", lambda *_arguments, **_options: node.seen.append("gate") or Pass(BOOT, list(holds))
+    )
+
+    def record(*_arguments, overridden_holds):
+        node.seen.append(f"record {overridden_holds}")
+        holds[:] = [*holds, {"namespace": "shop", "holder": "late"}][:2]
+
+    monkeypatch.setattr(reboot, "record_phase", record)
+    node.action._passed = Pass(BOOT, list(holds))
+    node.answers = [fine()]
+    node.reboot()
+    seen = [what for what in node.seen if what not in ("find", "logind")]
+    assert seen == ["record ['shop/db']", "gate", "record ['shop/db', 'shop/late']", "gate", "act"]
 
 
 def test_the_act_respects_holds_unless_they_are_overridden(monkeypatch):

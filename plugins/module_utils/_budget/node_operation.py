@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from .._api import node_rules
@@ -21,7 +21,7 @@ from .._api.watch import retry_conflicts
 from . import claim_rules
 from .lifecycle import Report, write_marks
 from .lifecycle_rules import Work, others_work_on_it
-from .node_operation_rules import Phase, advance, change_of, is_midway, with_deletions
+from .node_operation_rules import Phase, advance, change_of, is_midway
 
 
 def node_operation(context: Context, params: Params) -> Result:
@@ -40,39 +40,22 @@ def record_phase(
     report: Report | None = None,
     *,
     daemonsets: Mapping[str, str] | None = None,
-    volumes: Collection[str] = (),
+    **noted: Collection[str],
 ) -> None:
     """Record the phase of an action before it begins. Record nothing if the action is not part of an operation.
 
     Args:
         report: The lifecycle conditions to set with it.
         daemonsets: The DaemonSets that have a Ready pod on the node, and its container, for a drain.
-        volumes: The PersistentVolumes that have to be detached, for a drain.
+        noted: Names to add to those of earlier writes: ``volumes`` (PersistentVolumes that have to be detached),
+            ``deleted_pods`` (namespace/name) or ``overridden_holds`` (namespace/holder).
 
     Raises:
         ClaimLost: The run of the phase no longer has the claim on the node.
     """
     if phase is not None:
         params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
-        retry_conflicts(lambda: _write(cluster, {**params, "daemonsets": daemonsets, "volumes": volumes}, report))
-
-
-def note_deletions(cluster: Cluster, name: str, phase: Phase | None, pods: Sequence[Mapping[str, Any]]) -> None:
-    """Record the pods that a drain deletes despite their budgets. They stay in the record until the next operation.
-
-    Raises:
-        ClaimLost: The run of the phase no longer has the claim on the node.
-    """
-    if phase is None:
-        return
-
-    def attempt() -> None:
-        node = claim_rules.require_claim(read_node(cluster, name), phase.run)
-        record = with_deletions(node_rules.record(node, OPERATION), phase.operation, pods)
-        if record is not None:
-            write_marks(cluster, node, {OPERATION: json.dumps(record, sort_keys=True)})
-
-    retry_conflicts(attempt)
+        retry_conflicts(lambda: _write(cluster, {**params, "daemonsets": daemonsets, "noted": noted}, report))
 
 
 def marks_of(cluster: Cluster, node: Object, phase: Phase | None) -> dict[str, Any]:

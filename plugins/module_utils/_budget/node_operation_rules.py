@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -24,11 +24,13 @@ WAITING = ("hold", "slot")
 # In these, no run has told the node to reboot.
 _BEFORE_THE_REBOOT = (*WAITING, "cordon", "drain")
 
-# The annotations of a Node have at most 256 KiB together.
-_KEPT_DELETIONS = 50
-# A kubelet runs 110 pods by default.
+# The volumes that a drain waits for, the pods that it deletes despite their budgets, and the holds that a reboot
+# overrides.
+VOLUMES, DELETED_PODS, OVERRIDDEN_HOLDS = "volumes", "deleted_pods", "overridden_holds"
+# How many names of each kind a record keeps. The annotations of a Node have at most 256 KiB together. A kubelet runs
+# 110 pods by default.
+NOTED = {VOLUMES: 250, DELETED_PODS: 50, OVERRIDDEN_HOLDS: 50}
 _KEPT_DAEMONSETS = 250
-_KEPT_VOLUMES = 250
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,17 @@ def daemonsets_before(node: Object, operation: str) -> dict[str, str] | None:
 
 def volumes_before(node: Object, operation: str) -> set[str]:
     """The PersistentVolumes that earlier drains of the operation had to wait for, also those that failed."""
-    known = _record_of(node, operation).get("volumes")
-    return {name for name in known if isinstance(name, str)} if isinstance(known, list) else set()
+    return set(noted(node_rules.record(node, OPERATION), operation, VOLUMES))
+
+
+def noted(record: Mapping[str, Any] | None, operation: str, what: str) -> list[str]:
+    """The names that runs of the operation noted in its record. A node can write its own record.
+
+    Args:
+        what: One of :data:`NOTED`.
+    """
+    known = record.get(what) if record is not None and operation and record.get("id") == operation else None
+    return [cut(name) for name in known if isinstance(name, str)] if isinstance(known, list) else []
 
 
 def unchecked(record: Mapping[str, Any]) -> bool:
@@ -126,17 +137,6 @@ def _whole(record: dict[str, Any]) -> bool:
     return isinstance(record.get("phases"), dict) and all(isinstance(record.get(name), str) for name in texts)
 
 
-def with_deletions(
-    record: dict[str, Any] | None, operation: str, pods: Sequence[Mapping[str, Any]]
-) -> dict[str, Any] | None:
-    """The record with pods that a drain deletes despite their budgets; ``None`` if it is another operation's."""
-    if record is None or record.get("id") != operation:
-        return None
-    known = [name for name in record.get("deleted_pods") or [] if isinstance(name, str)]
-    names = dict.fromkeys([*known, *(f"{pod['namespace']}/{pod['name']}" for pod in pods)])
-    return {**record, "deleted_pods": [cut(name) for name in names][:_KEPT_DELETIONS]}
-
-
 def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:
     """The record after this step; the same content if the step is already recorded."""
     result = params.get("result") or ""
@@ -166,6 +166,10 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
     if phase == "cordon" and record["phase"] in _BEFORE_THE_REBOOT:
         # The reboot begins here. No earlier boot of the node counts.
         record = {**record, "boot_id_before": node_rules.boot_id(node), "versions_before": node_rules.versions(node)}
+    for what, names in (params.get("noted") or {}).items():
+        if names:
+            known = dict.fromkeys([*noted(record, record["id"], what), *map(cut, names)])
+            record = {**record, what: [*known][: NOTED[what]]}
     if (phase, result) == (record["phase"], record["result"]):
         # The next run resumes the phase: it keeps its start, and only the run changes.
         return record if run == record.get("run", "") else {**record, "run": run}
@@ -182,9 +186,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
     if result == "rebooted" or phase == "uncordon" or (phase == "cordon" and not node_rules.unschedulable(node)):
         changed.pop("unchecked", None)
     if result in ("rebooted", "skipped"):
-        changed.pop("volumes", None)
-    elif params.get("volumes"):
-        changed["volumes"] = sorted(params["volumes"])[:_KEPT_VOLUMES]
+        changed.pop(VOLUMES, None)
     if result:
         changed.update(boot_id_after=node_rules.boot_id(node), versions_after=node_rules.versions(node))
     else:

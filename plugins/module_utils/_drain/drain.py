@@ -25,7 +25,7 @@ from .._api.watch import Changed, Deadline, Follower, Listed
 from .._budget import claim_rules, lifecycle, runs
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import DRAIN_FAILED, DRAINS, IS_DRAINED, Change, Work
-from .._budget.node_operation import note_deletions, record_phase
+from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import phase_of, volumes_before
 from .._progress.event_rules import waits
 from .._shared.bounds import cut, some
@@ -97,7 +97,7 @@ def _drain(context: Context, params: Params, shown: _Shown) -> Result:
     # If the node is not Ready, neither are its pods.
     daemonsets = ready_daemonsets(pods) if node_rules.ready(node) else None
     # Record the phase before anything is refused: a drain that is refused has started, too.
-    record_phase(cluster, name, phase, shown.report(DRAINS), daemonsets=daemonsets, volumes=volumes)
+    record_phase(cluster, name, phase, shown.report(DRAINS), daemonsets=daemonsets, volumes=sorted(volumes))
     budgets = budgets_of(cluster, namespaces_of(first))
     deletable = _deletable(cluster, params)
     _refuse(name, first, budgets, deletable, disable_eviction=params["disable_eviction"])
@@ -221,6 +221,8 @@ class _DrainRun:
         self._deadline = deadline
         self._first = first
         self._volumes = set(volumes)
+        # The pods (UIDs) whose volumes are known.
+        self._known = {pod.uid for pod in first.evict + first.wait}
         self._requests = self._cluster.requests
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._followers: list[Follower] = []
@@ -263,6 +265,17 @@ class _DrainRun:
         left = wait_until_detached(self._cluster, self._name, self._volumes, self._deadline)
         in_use = self._volumes_in_use() if left else set()
         return {name: volume for name, volume in left.items() if volume not in in_use}
+
+    def _await_volumes_of_new_pods(self) -> None:
+        """A pod that came while the node was cordoned is evicted, too, and its volumes have to leave with it."""
+        new = [entry.pod for uid, entry in self.state.entries.items() if uid not in self._known]
+        if not new or not self._params["wait_for_volumes"]:
+            return
+        self._known.update(pod.uid for pod in new)
+        found = persistent_volumes(self._cluster, new, [pod for pod, _why in self.state.skipped.values()])
+        if found - self._volumes:
+            self._volumes |= found
+            self._note(volumes=sorted(found))
 
     def _volumes_in_use(self) -> set[str]:
         return persistent_volumes(self._cluster, pods_on(self._cluster, self._name), [])
@@ -359,6 +372,7 @@ class _DrainRun:
         self._take_events(block=False)
         while not self.state.done:
             self._follow_budgets({entry.pod.namespace for entry in self.state.entries.values()})
+            self._await_volumes_of_new_pods()
             now = time.monotonic()
             if self._deadline.passed:
                 self._look_once_more(now)
@@ -394,8 +408,12 @@ class _DrainRun:
                 f"{self._params['delete_after']} s after the start of the drain "
                 f"({found.reason or 'a budget allows none'})."
             )
-            note_deletions(self._cluster, self._name, phase_of(self._params, "drain"), self._deleted)
+            self._note(deleted_pods=[pod.full_name])
         return found is not None
+
+    def _note(self, **names: Collection[str]) -> None:
+        """Add names to the record of the operation, so that the next run and the report know them."""
+        record_phase(self._cluster, self._name, phase_of(self._params, "drain"), **names)
 
     def _show(self, now: float) -> None:
         """Show which pods are left, at most once a second, because each pod sends many events."""

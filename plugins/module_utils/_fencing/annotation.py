@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -173,6 +173,8 @@ class _Annotation:
             boot_id=self._params.get("boot_id") or "",
             down=bool(self._params.get("not_ready")),
         )
+        if look.overridden:
+            self._record_phase(look.overridden)
         if request is None or written is None or not ours:
             # A key of an earlier attempt proves nothing about this boot if the node has booted since.
             written = rules.to_write(
@@ -193,9 +195,10 @@ class _Annotation:
         self._record_phase()
         return ObjectChange(host, host)
 
-    def _record_phase(self) -> None:
+    def _record_phase(self, overridden: Collection[str] = ()) -> None:
         if self._target.node:
-            record_phase(self._context.cluster, self._target.node, phase_of(self._params, "reboot"))
+            phase = phase_of(self._params, "reboot")
+            record_phase(self._context.cluster, self._target.node, phase, overridden_holds=overridden)
 
     def _is_of_this_boot(self, written: Written) -> bool:
         """Return whether a key was written for this node and, as far as is known, in its present boot."""

@@ -43,32 +43,39 @@ def steps_after(steps: Sequence[str], done: str) -> list[str]:
     return list(steps[steps.index(done) + 1 :]) if done in steps else []
 
 
-def detail_of(needed: str, overridden: Sequence[Mapping[str, Any] | str], deleted: Sequence[str] = ()) -> str:
+def detail_of(needed: str, overridden: Sequence[str], deleted: Sequence[str]) -> str:
     """Why a node was rebooted, which holds were overridden, and which pods were deleted despite their budgets."""
-    names = [item if isinstance(item, str) else f"{item['namespace']}/{item['holder']}" for item in overridden]
-    holds = f"; holds were overridden: {', '.join(names)}" if names else ""
-    pods = f"; pods were deleted despite their budgets: {some(list(deleted))}" if deleted else ""
+    holds = f"; holds were overridden: {some(overridden)}" if overridden else ""
+    pods = f"; pods were deleted despite their budgets: {some(deleted)}" if deleted else ""
     return f"{needed}{holds}{pods}"
 
 
 def detail_of_failure(
-    where: str, why: str, *, uncordoned: bool, cordoned: bool, unwritten: Sequence[str], lost: bool
+    where: str,
+    why: str,
+    *,
+    overridden: Sequence[str],
+    uncordoned: bool,
+    cordoned: bool,
+    unwritten: Sequence[str],
+    lost: bool,
 ) -> str:
     """The report's text about a failure.
 
     Args:
         where: The task that failed.
         why: Its message.
+        overridden: The holds that the reboot overrode, or was about to.
         uncordoned: The node was uncordoned.
         cordoned: A rolling reboot's cordon is still on the node.
         unwritten: The errors of writes that failed.
         lost: The count of this failure is one of those writes, so it does not count.
     """
-    left = ""
+    left = f" Holds were overridden: {some(overridden)}." if overridden else ""
     if uncordoned:
-        left = " The node was uncordoned."
+        left += " The node was uncordoned."
     elif cordoned:
-        left = " The node stays cordoned: fix its problem, then run this again to continue."
+        left += " The node stays cordoned: fix its problem, then run this again to continue."
     note = ""
     if unwritten:
         what = "Not everything could be undone: "

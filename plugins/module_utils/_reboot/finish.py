@@ -16,7 +16,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE, ClaimLost
-from .._budget.node_operation_rules import reboot_began
+from .._budget.node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, noted, reboot_began
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
 from .end_rules import after_hold, detail_of, detail_of_failure, result_of, steps_after
@@ -72,8 +72,7 @@ def _rebooted(work: Work, params: Params) -> Result:
     work.opt_in()
     left = _leftovers(work, "absent" if params["settings"]["sweep"] else "reported")
     work.slot(params["group"], "absent", ended=_pauses(params))
-    deleted = _deleted_pods(work) if params["settings"].get("delete_after") is not None else []
-    detail = detail_of(turn.get("needed") or "", params["rebooted"].get("overridden_holds") or [], deleted)
+    detail = detail_of(turn.get("needed") or "", *_despite(work, params))
     # One write records the result and removes the claim.
     record = work.record(result="rebooted", detail=detail, claimed=True)
     result = result_of(
@@ -114,10 +113,13 @@ def _pauses(params: Params) -> bool:
     return bool(params["settings"].get("pause"))
 
 
-def _deleted_pods(work: Work) -> list[str]:
-    """The pods that the drain deleted despite their budgets."""
-    record = node_rules.record(read_node(work.context.cluster, work.node), OPERATION) or {}
-    return list(record.get("deleted_pods") or [])
+def _despite(work: Work, params: Params) -> tuple[list[str], list[str]]:
+    """The holds that were overridden, and the pods that the drain deleted despite their budgets, in all runs."""
+    settings = params["settings"]
+    if settings.get("delete_after") is None and not settings.get("override_holds"):
+        return [], []
+    record = node_rules.record(read_node(work.context.cluster, work.node), OPERATION)
+    return noted(record, work.operation, OVERRIDDEN_HOLDS), noted(record, work.operation, DELETED_PODS)
 
 
 def _held(work: Work, params: Params) -> Result:
@@ -198,6 +200,7 @@ class _Failed:
         detail = detail_of_failure(
             params.get("where") or "",
             " ".join(filter(None, (self._why, self._lost))),
+            overridden=noted(known.get("operation"), work.operation, OVERRIDDEN_HOLDS),
             uncordoned=uncordoned,
             cordoned=known.get("cordoned_by") == PURPOSE and not self._lost,
             unwritten=self._unwritten,

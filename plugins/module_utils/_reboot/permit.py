@@ -26,16 +26,22 @@ def reboot_gate(context: Context, params: Params) -> Result:
             boot_id=params["boot_id"],
         )
 
+    def record(found: last_look.Look) -> list[str]:
+        record_phase(context.cluster, name, phase_of(params, "reboot"), overridden_holds=found.overridden)
+        return found.overridden
+
     def recent_look() -> last_look.Look:
         found = look()
+        if set(found.overridden) - set(recorded):
+            recorded.extend(record(found))
         found.check()
         return found
 
     try:
-        look()
+        first = look()
         try:
             # The write may wait for the API server, so the look that counts comes after it.
-            record_phase(context.cluster, name, phase_of(params, "reboot"))
+            recorded = record(first)
             found = last_look.repeat(recent_look)
         except HoldfastError as error:
             # The record may say that the reboot has begun. The cleanup has to know that nothing was sent.

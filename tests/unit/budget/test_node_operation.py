@@ -18,14 +18,15 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import ENDS, WAITS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
+    NOTED,
     Phase,
     advance,
     boot_to_end,
     change_of,
     daemonsets_before,
+    noted,
     phase_of,
     volumes_before,
-    with_deletions,
 )
 
 START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
@@ -262,27 +263,26 @@ def test_an_action_records_its_phase_for_an_operation_only():
         phase_of({"operation": "kernel", "run": ""}, "drain")
 
 
-class TestDeletions:
-    PODS = ({"namespace": "shop", "name": "web-0"}, {"namespace": "shop", "name": "db-0"})
+@pytest.mark.parametrize(("what", "limit"), NOTED.items())
+def test_names_are_added_to_those_of_earlier_runs(what, limit):
+    long = "shop/" + "x" * 3000
+    record = advance(None, node(), step("drain", noted={what: ["shop/web-0", long]}), at(0))
+    again = advance(record, node(), step("drain", run="run-2", noted={what: ["shop/web-0", "shop/db-0"]}), at(1))
+    kept = noted(again, "kernel", what)
+    assert (kept[0], kept[2:], again["run"], again["phase"]) == ("shop/web-0", ["shop/db-0"], "run-2", "drain")
+    assert len(kept[1]) < len(long)
+    assert noted(advance(again, node(), step(result="failed"), at(2)), "kernel", what) == kept
+    many = advance(again, node(), step("drain", noted={what: map(str, range(1000))}), at(3))
+    assert len(noted(many, "kernel", what)) == limit
 
-    def test_are_added_once_each(self):
-        record = {"id": "kernel", "phase": "drain", "deleted_pods": ["shop/web-0", 3]}
-        assert with_deletions(record, "kernel", self.PODS) == {**record, "deleted_pods": ["shop/web-0", "shop/db-0"]}
-        assert with_deletions({"id": "kernel"}, "kernel", self.PODS[:1]) == {
-            "id": "kernel",
-            "deleted_pods": ["shop/web-0"],
-        }
 
-    @pytest.mark.parametrize("record", [None, {"id": "firmware"}])
-    def test_of_another_operation_are_not_recorded(self, record):
-        assert with_deletions(record, "kernel", self.PODS) is None
+@pytest.mark.parametrize("record", [None, {}, {"id": "firmware", "volumes": ["a"]}, {"id": "kernel", "volumes": "a"}])
+def test_names_of_another_operation_or_of_another_type_do_not_count(record):
+    assert noted(record, "kernel", "volumes") == []
 
-    def test_only_so_many_are_kept(self):
-        pods = [{"namespace": "shop", "name": "x" * 300 + str(number)} for number in range(60)]
-        kept = with_deletions({"id": "kernel"}, "kernel", [*self.PODS, *pods])["deleted_pods"]
-        assert kept[:2] == ["shop/web-0", "shop/db-0"]
-        assert len(kept) <= 50
-        assert all(len(name) < 300 for name in kept)
+
+def test_of_names_only_texts_count():
+    assert noted({"id": "kernel", "volumes": ["a", 3, None]}, "kernel", "volumes") == ["a"]
 
 
 def after(*steps):
@@ -347,15 +347,17 @@ class TestVolumes:
         return volumes_before(after(*steps), self.KERNEL)
 
     def test_are_kept_for_the_next_drain_until_the_node_is_done(self):
-        drained = [(0, step("cordon")), (1, step("drain", volumes={"pv-2", "pv-1"}))]
+        drained = [(0, step("cordon")), (1, step("drain", noted={"volumes": ["pv-1", "pv-2"]}))]
         assert self.recorded(*drained) == {"pv-1", "pv-2"}
         assert self.recorded(*drained, (2, step("drain", run="run-2"))) == {"pv-1", "pv-2"}
         failed = [*drained, (2, step(result="failed")), (3, step("cordon"))]
-        assert self.recorded(*failed, (4, step("drain", volumes=set()))) == {"pv-1", "pv-2"}
+        assert self.recorded(*failed, (4, step("drain", noted={"volumes": []}))) == {"pv-1", "pv-2"}
         assert self.recorded(*drained, (2, step(result="rebooted"))) == set()
 
     def test_have_a_limit(self):
-        assert len(self.recorded((0, step("drain", volumes={f"pv-{number}" for number in range(1000)})))) == 250
+        assert (
+            len(self.recorded((0, step("drain", noted={"volumes": [f"pv-{number}" for number in range(1000)]})))) == 250
+        )
 
     @pytest.mark.parametrize("broken", ["all", 7, {"a": "b"}])
     def test_that_someone_broke_are_none(self, broken):

@@ -17,7 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.drain import _DrainRun, _refusal, drain
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import Options, Plan, Pod
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import Options, Plan, Pod, read_pod
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.state_rules import Drain
 from ansible_collections.holdfast.kubernetes.plugins.modules import drain as module
 
@@ -116,8 +116,8 @@ def test_before_it_fails_a_drain_looks_at_the_pods_once_more():
     assert work.state.entries == {}
 
 
-def test_a_volume_of_a_pod_that_came_back_is_not_waited_for():
-    cluster = QuietCluster()
+def pod_with_a_volume(cluster):
+    """A pod on the node, and its claim of a volume that is attached to the node."""
     pod = {"metadata": {"name": "db-0", "namespace": "shop", "uid": "u2"}, "spec": {"nodeName": "node-1"}}
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     cluster._store("TEST", "/api/v1/namespaces/shop/pods/db-0", pod)
@@ -127,6 +127,29 @@ def test_a_volume_of_a_pod_that_came_back_is_not_waited_for():
     cluster._store(
         "TEST", "/apis/storage.k8s.io/v1/volumeattachments/csi-x", {"metadata": {"name": "csi-x"}, "spec": source}
     )
+    return pod
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_volume_of_a_pod_that_came_during_the_drain_is_waited_for(monkeypatch, waits):
+    cluster, noted = QuietCluster(), []
+    monkeypatch.setattr("unit.drain.test_send._DrainRun._note", lambda _self, **names: noted.append(names))
+    options = params(wait_for_volumes=waits)
+    context = Context(options)
+    context.cluster = cluster
+    work = _DrainRun(context, options, Deadline(0), Plan())
+    work.state.saw_all([read_pod(pod_with_a_volume(cluster))], 0.0)
+
+    with pytest.raises(TimedOut):
+        work._loop()
+
+    assert work._volumes == ({"pv-1"} if waits else set())
+    assert noted == ([{"volumes": ["pv-1"]}] if waits else [])
+
+
+def test_a_volume_of_a_pod_that_came_back_is_not_waited_for():
+    cluster = QuietCluster()
+    pod_with_a_volume(cluster)
     context = Context(params())
     context.cluster = cluster
 

@@ -80,17 +80,14 @@ def finish(cluster, **options):
 
 def test_a_healthy_node_is_given_back(cluster):
     at_work(cluster, "ready", boot_id="boot-2")
-    holds = [{"namespace": "shop", "holder": "app"}]
-    found = finish(
-        cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["reboot", "finish", "after"]
-    )
+    found = finish(cluster, needed="a kernel", steps=["reboot", "finish", "after"])
     assert (found["step"], found["changed"], found["uncounted"]) == ("done", True, [])
     assert found["steps"] == ["after"]
     result = found["result"]
     assert {**result, "phases": set(result["phases"])} == {
         "name": "node-1",
         "result": "rebooted",
-        "detail": "a kernel; holds were overridden: shop/app",
+        "detail": "a kernel",
         "boot_id_before": "boot-1",
         "boot_id_after": "boot-2",
         "versions_before": {"kernel_version": "kernel of boot-1"},
@@ -358,11 +355,19 @@ def test_a_node_that_another_run_has_finished_meanwhile_is_no_failure(cluster):
     assert cluster.ledger().failed("kernel") == 0
 
 
-def test_holds_that_an_earlier_attempt_overrode_are_not_named(cluster):
-    at_work(cluster, "ready", boot_id="boot-2")
-    holds = [{"namespace": "shop", "holder": "app"}]
-    found = finish(cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["ready", "finish"])
-    assert found["result"]["detail"] == "a kernel"
+@pytest.mark.parametrize("steps", [["reboot", "ready", "finish"], ["ready", "finish"]])
+def test_holds_that_this_run_or_an_earlier_one_overrode_are_named(cluster, steps):
+    at_work(cluster, "ready", boot_id="boot-2", operation={**record("ready"), "overridden_holds": ["shop/app", 3]})
+    found = finish(cluster, needed="a kernel", settings=settings(override_holds=True), steps=steps)
+    assert found["result"]["detail"] == "a kernel; holds were overridden: shop/app"
+    assert cluster.marks()["operation"]["detail"] == found["result"]["detail"]
+
+
+@pytest.mark.parametrize("operation", ["kernel", "another"])
+def test_a_failure_names_the_holds_that_its_reboot_overrode(cluster, operation):
+    at_work(cluster, "reboot", operation={**record("reboot"), "id": operation, "overridden_holds": ["shop/app"]})
+    found = finish(cluster, failed=BROKEN)
+    assert ("Holds were overridden: shop/app." in found["result"]["detail"]) is (operation == "kernel")
 
 
 @pytest.mark.parametrize("error", ["not_found", "timed_out"])

@@ -53,6 +53,18 @@ def test_a_hold_that_comes_while_the_reboot_is_recorded_counts(cluster):
     assert ask(cluster)["step"] == "held"
 
 
+def test_overridden_holds_are_recorded_before_the_reboot(cluster):
+    cluster.hold()
+    assert ask(cluster, override_holds=True)["step"] == "go"
+    assert cluster.marks()["operation"]["overridden_holds"] == ["shop/app"]
+
+
+def test_an_overridden_hold_that_comes_while_the_reboot_is_recorded_is_recorded_too(cluster):
+    cluster.hooks.append(lambda _verb, path, _body: cluster.hold() if path == paths.node("node-1") else None)
+    ask(cluster, override_holds=True)
+    assert cluster.marks()["operation"]["overridden_holds"] == ["shop/app"]
+
+
 def test_an_old_look_does_not_count(cluster, monkeypatch):
     clock = iter(range(0, 10_000, 60))
     monkeypatch.setattr(last_look, "steady", lambda: next(clock))
@@ -63,7 +75,7 @@ def test_an_old_look_does_not_count(cluster, monkeypatch):
 
 
 def test_a_record_that_fails_says_that_nothing_was_sent(cluster, monkeypatch):
-    def record(*_arguments):
+    def record(*_arguments, **_options):
         raise Unreachable("away")
 
     monkeypatch.setattr(permit, "record_phase", record)

@@ -119,9 +119,8 @@ def test_a_node_that_is_held_at_the_last_moment(ready, sent_before, step, way_ou
 
 
 def test_why_a_node_was_rebooted():
-    assert end_rules.detail_of("a kernel", []) == "a kernel"
-    overridden = [{"namespace": "a", "holder": "b"}, "c/d"]
-    assert end_rules.detail_of("a kernel", overridden) == "a kernel; holds were overridden: a/b, c/d"
+    assert end_rules.detail_of("a kernel", [], []) == "a kernel"
+    assert end_rules.detail_of("a kernel", ["a/b", "c/d"], []) == "a kernel; holds were overridden: a/b, c/d"
 
 
 @pytest.mark.parametrize(
@@ -129,11 +128,15 @@ def test_why_a_node_was_rebooted():
     [
         ({}, "Drain: it timed out."),
         ({"uncordoned": True}, "Drain: it timed out. The node was uncordoned."),
+        (
+            {"overridden": ["a/b"], "uncordoned": True},
+            "it timed out. Holds were overridden: a/b. The node was uncordoned.",
+        ),
         ({"cordoned": True}, "it timed out. The node stays cordoned: fix its problem"),
         ({"unwritten": ["No API."]}, "it timed out. Not everything could be undone: No API. Run"),
         ({"unwritten": ["No API.", "No API."], "lost": True}, "THIS FAILURE COULD NOT BE COUNTED, so the operation "),
     ],
 )
 def test_what_a_report_says_of_a_failure(known, words):
-    options = {"uncordoned": False, "cordoned": False, "unwritten": [], "lost": False, **known}
+    options = {"overridden": [], "uncordoned": False, "cordoned": False, "unwritten": [], "lost": False, **known}
     assert words in end_rules.detail_of_failure("Drain", "it timed out.", **options)
