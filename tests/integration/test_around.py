@@ -126,25 +126,30 @@ def is_ready(pod):
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("control_plane")
-def test_control_plane_nodes_go_one_at_a_time_in_a_group_of_their_own(rolling, nodes, world, tmp_path):
-    names = nodes(3)
-    group = f"{rolling.group}-masters"
+@pytest.fixture
+def masters(rolling, nodes, world, control_plane):
+    """Three control-plane nodes with members of etcd, and what a run needs to know of them."""
+    names, group = nodes(3), f"{rolling.group}-masters"
     world.made.objects.append(f"/api/v1/namespaces/holdfast/configmaps/group.{group}")
     for name in names:
         world.cluster.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {CONTROL_PLANE: ""}}})
         etcd(world, name)
+    return names, {"control_plane_group": group, "etcd_selector": f"component={world.namespace}"}
+
+
+@pytest.mark.long
+def test_control_plane_nodes_go_one_at_a_time_in_a_group_of_their_own(rolling, masters, tmp_path):
+    names, options = masters
     seen = tmp_path / "seen"
-    slots = f"{{{{ kubectl }}}} -n holdfast get configmap group.{group} -o json >> {seen}; echo ==== >> {seen}"
+    ledger = f"group.{options['control_plane_group']}"
+    slots = f"{{{{ kubectl }}}} -n holdfast get configmap {ledger} -o json >> {seen}; echo ==== >> {seen}"
 
     done = rolling.run(
         names,
         operation="masters",
         max_unavailable=3,
-        control_plane_group=group,
-        etcd_selector=f"component={world.namespace}",
         before_reboot_tasks=rolling.tasks("slots", slots),
+        **options,
     ).good()
 
     assert set(done.results.values()) == {"rebooted"}
@@ -153,30 +158,39 @@ def test_control_plane_nodes_go_one_at_a_time_in_a_group_of_their_own(rolling, n
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("control_plane")
-def test_a_control_plane_node_is_left_where_the_quorum_would_break(rolling, nodes, world):
-    going, other, gone = names = nodes(3)
-    group = f"{rolling.group}-masters"
-    world.made.objects.append(f"/api/v1/namespaces/holdfast/configmaps/group.{group}")
-    for name in names:
-        world.cluster.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {CONTROL_PLANE: ""}}})
-        etcd(world, name)
+def test_a_control_plane_node_is_left_where_the_quorum_would_break(rolling, masters, world):
+    (going, other, gone), options = masters
     world.set_condition(gone, "Ready", "False", "Told")
-    before = rolling.boot_ids(names)
+    before = rolling.boot_ids([going, other])
 
-    done = rolling.run(
-        [going],
-        operation="quorum",
-        count_others=False,
-        control_plane_group=group,
-        etcd_selector=f"component={world.namespace}",
-        quorum_timeout=1,
-    )
+    done = rolling.run([going], operation="quorum", count_others=False, quorum_timeout=1, **options)
 
     assert done.results == {going: "failed"}
     assert gone in done.detail(going)
-    assert rolling.boot_ids([going, other]) == {going: before[going], other: before[other]}
+    assert rolling.boot_ids([going, other]) == before
     assert not world.cordoned(going)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", ["pods", "command"])
+def test_the_quorum_is_checked_again_directly_before_the_reboot(rolling, masters, world, by):
+    (going, *others), options = masters
+    before = rolling.boot_ids([going])
+    members = " ".join(f"etcd-{name}" for name in others)
+    lose = f"{{{{ kubectl }}}} -n kube-system delete pod {members} --force --grace-period=0"
+    more = {"before_reboot_tasks": rolling.tasks("lose", lose)} if by == "pods" else {"quorum_command": "false"}
+
+    done = rolling.run([going], operation="quorum", quorum_timeout=1, **options, **more)
+
+    assert done.results == {going: "failed"}
+    check = "Wait for etcd's other members" if by == "pods" else "Ask your command whether etcd can spare one member"
+    assert done.detail(going).startswith(f"{check}:")
+    assert rolling.boot_ids([going]) == before
+    assert not world.cordoned(going)
+    if by == "command":
+        assert rolling.run([going], operation="asked", quorum_command="true", **options).good().results == {
+            going: "rebooted"
+        }
 
 
 # --- which nodes go first, and which last
