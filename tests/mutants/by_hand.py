@@ -56,6 +56,13 @@ MUTANTS = [
         "tests/unit/budget/test_policy_rules.py::TestAmount::test_examples",
     ),
     Mutant(
+        "control-plane-in-a-large-budget",
+        1,
+        "Two control-plane nodes are rebooted at once, because they share the budget of the other nodes.",
+        Code("_control_plane", 'str(settings["max_unavailable"]) != "1"', "False"),
+        "tests/unit/reboot/test_check_settings.py::test_what_can_not_work_is_named",
+    ),
+    Mutant(
         "budget-not-ready-counts-as-ready",
         1,
         "A node that the table calls NotReady counts as available.",
@@ -323,6 +330,20 @@ MUTANTS = [
         "tests/unit/test_reboot_action.py::test_the_act_respects_holds_unless_they_are_overridden",
     ),
     Mutant(
+        "overridden-holds-not-recorded",
+        2,
+        "Holds are overridden, and the record of the reboot does not name them.",
+        Code("ActionModule._record_reboot", "sorted(names)", "()"),
+        "tests/unit/test_reboot_action.py::test_overridden_holds_are_recorded_before_the_act",
+    ),
+    Mutant(
+        "late-overridden-hold-not-recorded",
+        2,
+        "A hold that comes while the reboot is recorded is overridden without a record.",
+        Code("reboot_gate", "set(found.overridden) - set(recorded)", "False"),
+        "tests/unit/reboot/test_permit.py::test_an_overridden_hold_that_comes_while_the_reboot_is_recorded_is_recorded_too",
+    ),
+    Mutant(
         "hold-of-another-maintainer-ignored",
         2,
         "A node that another writer maintains is started.",
@@ -337,6 +358,13 @@ MUTANTS = [
         "tests/unit/fencing/test_find_host.py::test_a_provider_id_that_names_the_host_of_another_node_is_refused",
     ),
     # -- 3: cordons
+    Mutant(
+        "cordon-of-another-client-undone",
+        3,
+        "A person's cordon is undone, because a dead run has left its record on the node.",
+        Code("others_cordon", "recorded and not cordoned & recorded", "False"),
+        "tests/unit/drain/test_cordon.py::test_a_cordon_of_another_client_stays",
+    ),
     Mutant(
         "cleanup-uncordons-another-run-s-node",
         3,
@@ -680,11 +708,7 @@ MUTANTS = [
         "gate-looks-before-the-record-only",
         2,
         "With the method command, a hold that comes while the reboot is recorded does not count.",
-        Code(
-            "reboot_gate",
-            "record_phase(context.cluster, name, phase_of(params, 'reboot'))\nfound = last_look.repeat(recent_look)",
-            "found = last_look.repeat(recent_look)\nrecord_phase(context.cluster, name, phase_of(params, 'reboot'))",
-        ),
+        Code("reboot_gate", "found = last_look.repeat(recent_look)", "found = first"),
         "tests/unit/reboot/test_permit.py::test_a_hold_that_comes_while_the_reboot_is_recorded_counts",
     ),
     Mutant(
@@ -1283,6 +1307,13 @@ MUTANTS = [
         "tests/unit/guard/test_journey_rules.py::TestCourse::test_a_drain_that_is_not_for_a_guard_is_left_out",
     ),
     # -- 9: what people enter and see
+    Mutant(
+        "excluded-node-in-its-drain-rebooted",
+        9,
+        "A node that a person excludes after a run died in its drain is rebooted.",
+        Code("_why_skipped", "not facts.node.went(facts.settings.operation)", "not facts.midway"),
+        "tests/unit/reboot/test_journey_rules.py::test_the_next_step[excluded in its drain]",
+    ),
     Mutant(
         "address-that-is-an-option",
         9,
