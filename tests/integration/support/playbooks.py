@@ -84,7 +84,7 @@ class Run:
                 # When the tests themselves are killed, their runs end too.
                 [_SETPRIV, "--pdeathsig=KILL", *command],
                 cwd=folder,
-                env={**environment, _MARK: str(folder)},
+                env={**environment, _MARK: str(folder), "PYTHONFAULTHANDLER": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -108,6 +108,9 @@ class Run:
         try:
             code = self._process.wait(patience)
         except subprocess.TimeoutExpired:
+            # Each process writes the stacks of its threads to the output.
+            self.send_to_all(signal.SIGABRT)
+            time.sleep(2)
             self.close()
             raise AssertionError(f"it does not end:\n{self.output}") from None
         report = self.folder / "report.json"
