@@ -450,10 +450,10 @@ _RULES: tuple[Rule, ...] = (
 
 def _why_skipped(facts: Facts) -> str | None:
     """Why the node is skipped; ``None`` if it is not, or if the node has to be asked first."""
-    if facts.node.excluded and not facts.node.went(facts.settings.operation):
-        return EXCLUDED
     if facts.midway:
         return None
+    if facts.node.excluded:
+        return EXCLUDED
     if facts.done:
         return done_words(facts.settings.operation)
     if facts.asks or (facts.answer is not None and facts.answer.trouble):

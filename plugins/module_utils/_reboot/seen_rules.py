@@ -132,13 +132,10 @@ class Seen:
         """Whether it is too late to uncordon a node whose reboot an earlier run began: it goes down, or is down."""
         return self.midway(operation) and (self.record.phase == "reboot" or not self.ready)
 
-    def went(self, operation: str) -> bool:
-        """Whether a node that is midway was told to reboot, or may have been, or has its new boot."""
-        return self.midway(operation) and (self.record.phase in WENT or self.new_boot())
-
     def boot_id_before(self, operation: str) -> str:
         """ID of the boot that the reboot is to end."""
-        return self.record.boot_id_before if self.went(operation) else self.boot_id
+        went = self.midway(operation) and (self.record.phase in WENT or self.new_boot())
+        return self.record.boot_id_before if went else self.boot_id
 
     @property
     def keeps_cordon(self) -> str:
