@@ -35,7 +35,8 @@ def others_cordon(node: Object) -> str:
     fields of server-side apply, which the API server keeps for all writers.
     """
     spec, record = ("f:spec", "f:unschedulable"), ("f:metadata", "f:annotations", f"f:{CORDON}")
-    cordoned, recorded = _managers(node, *spec), _managers(node, *record)
+    # The API server collects the entries of older managers in one that has no manager's name.
+    cordoned, recorded = _managers(node, *spec) - {"ancient-changes"}, _managers(node, *record)
     return ", ".join(sorted(cordoned)) if recorded and not cordoned & recorded else ""
 
 
@@ -64,7 +65,7 @@ def why_it_stays(node: Object, owner: str) -> str:
     if KEEP_CORDONED in node_rules.annotations_of(node):
         return f"it has the annotation {KEEP_CORDONED}"
     others = others_cordon(node)
-    if others:
+    if others and not record.get("unschedulable_before"):
         return f"{others} has cordoned it again since {owner} cordoned it (force overrides)"
     return "it was cordoned before"
 

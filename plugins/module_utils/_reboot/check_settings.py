@@ -57,7 +57,7 @@ def _pause(settings: Settings) -> None:
 
 
 def _control_plane(settings: Settings) -> None:
-    if settings["control_plane_group"] == NO_GROUP and str(settings["max_unavailable"]) != "1":
+    if settings["control_plane_group"] == NO_GROUP and str(settings["max_unavailable"]).strip() not in ("0", "1"):
         raise InvalidInput(
             f"{NO_GROUP} needs rolling_reboot_max_unavailable 1, because control-plane nodes are rebooted one at a "
             f"time. It is {settings['max_unavailable']}. Leave rolling_reboot_control_plane_group out, and they have a "
