@@ -90,7 +90,7 @@ def test_a_person_s_cordon_stays_although_our_record_is_older(node):
     result = node.give_back()
 
     assert (node.cordoned, node.record) == (True, None)
-    assert "kubectl-cordon has cordoned it again since holdfast" in " ".join(result["warnings"])
+    assert "kubectl has cordoned it again since holdfast" in " ".join(result["warnings"])
 
 
 def test_what_somebody_else_had_cordoned_stays(node):
