@@ -411,9 +411,10 @@ class _DrainRun:
             self._note(deleted_pods=[pod.full_name])
         return found is not None
 
-    def _note(self, **names: Collection[str]) -> None:
+    def _note(self, *, volumes: Collection[str] = (), deleted_pods: Collection[str] = ()) -> None:
         """Add names to the record of the operation, so that the next run and the report know them."""
-        record_phase(self._cluster, self._name, phase_of(self._params, "drain"), **names)
+        phase = phase_of(self._params, "drain")
+        record_phase(self._cluster, self._name, phase, volumes=volumes, deleted_pods=deleted_pods)
 
     def _show(self, now: float) -> None:
         """Show which pods are left, at most once a second, because each pod sends many events."""
