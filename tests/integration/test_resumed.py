@@ -12,6 +12,9 @@ import yaml
 from integration.support.playbooks import PLAYBOOK
 from integration.support.ward import Ward
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import EXCLUDE
+
 
 @pytest.fixture
 def ward(world):
@@ -79,4 +82,17 @@ def test_a_node_that_a_dead_run_left_cordoned_is_never_skipped(ward, rolling):
     done = rolling.run(ward.nodes, restart=True, **needs_nothing).good()
 
     assert set(done.results.values()) == {"skipped"}
+    rolling.assert_nothing_left(ward.nodes)
+
+
+def test_a_node_that_a_person_excludes_after_a_dead_run_drained_it_is_given_back(ward, rolling):
+    """It is not rebooted, and the others need its slot."""
+    left = ward.left_by().first
+    ward.world.cluster.merge(paths.node(left), {"metadata": {"labels": {EXCLUDE: ""}}})
+    before = rolling.boot_id(left)
+
+    done = rolling.run(ward.nodes, operation="kernel", max_unavailable=1).good()
+
+    assert done.results == {**dict.fromkeys(ward.nodes, "rebooted"), left: "skipped"}
+    assert rolling.boot_id(left) == before
     rolling.assert_nothing_left(ward.nodes)

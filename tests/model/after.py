@@ -21,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import no
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CLAIM,
     CORDON,
+    EXCLUDE,
     FAILOVER,
     LIFECYCLE_CONDITIONS,
 )
@@ -29,6 +30,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import TYPES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import unchecked
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import WENT
 
 _MOST = 2000
 _checked: set[int] = set()
@@ -63,6 +65,10 @@ def check_the_end(state: State) -> None:
         # A node may no longer need its reboot.
         for when in ("always", "required"):
             _judge(_alone(state, _last_plan(state, first, when)), rebooted=when == "always")
+        excluded = _excluded(state)
+        ended = _alone(excluded, _last_plan(excluded, first, "always"))
+        _judge(ended, rebooted=False)
+        _judge_excluded(excluded.objects, ended.objects)
 
 
 def _alone(state: State, plan: AnyPlan) -> State:
@@ -125,6 +131,15 @@ def _repaired(state: State) -> State:
     return replace(state, objects=objects)
 
 
+def _excluded(state: State) -> State:
+    """A person excludes all nodes, also those that a dead run left in the middle."""
+    objects = state.objects
+    for path in map(node_path, names(objects)):
+        content = api.merged(objects[path].content, {"metadata": {"labels": {EXCLUDE: ""}}})
+        objects = api.write(objects, path, content)
+    return replace(state, objects=objects)
+
+
 def _last_plan(state: State, first: Plan, when: str) -> Plan:
     """It starts over where marks of another operation than the last open one are left."""
     objects = state.objects
@@ -142,6 +157,14 @@ def _last_plan(state: State, first: Plan, when: str) -> Plan:
     variables = {key: value for key, value in vars(limits).items() if key != "selector" and value}
     more = {"when": when, "restart": bool(others), "max_failed": len(marks), "count_others": False, "single_node": True}
     return Plan("last", tuple(names(objects)), {**variables, **more}, first.path, number=99)
+
+
+def _judge_excluded(before: Objects, after: Objects) -> None:
+    """Only a reboot that was sent before a person excluded the node is finished."""
+    for path in map(node_path, names(before)):
+        sent = record_of(before[path]).get("phase") in WENT
+        same = node_rules.boot_id(before[path].content) == node_rules.boot_id(after[path].content)
+        must(sent or same, f"{path} is excluded, and rebooted")
 
 
 def _judge(state: State, *, rebooted: bool) -> None:

@@ -796,6 +796,20 @@ MUTANTS = [
         "tests/unit/test_model_cases.py::test_the_next_run_returns_slot_and_claim_of_a_node_that_is_done",
     ),
     Mutant(
+        "excluded-node-is-rebooted-for-a-dead-run",
+        2,
+        "A run drains and reboots a node that a person excluded after a dead run had cordoned it.",
+        Code("Facts.midway", "self.node.excluded", "False"),
+        "tests/unit/test_model.py::test_every_history_of_one_run_keeps_all_promises[death]",
+    ),
+    Mutant(
+        "cordon-of-a-dead-run-stays-on-an-excluded-node",
+        3,
+        "A node that a person excluded keeps the slot, the claim and the cordon of a dead run.",
+        Code("Facts.left_behind", "theirs or taken", "node.excluded or theirs or taken"),
+        "tests/unit/test_model.py::test_every_history_of_one_run_keeps_all_promises[death]",
+    ),
+    Mutant(
         "slot-of-a-skipped-node-stays-with-its-new-run",
         6,
         "A run keeps the slot that it got from a dead run when it began, although it skips the node.",
@@ -813,7 +827,7 @@ MUTANTS = [
         "restart-leaves-a-cordon",
         3,
         "A run that starts over returns the slot and the claim of a dead run, and not its cordon.",
-        Code("_restore", "facts.node.cordoned_by == PURPOSE", "False"),
+        Code("_given_back", "facts.node.cordoned_by == PURPOSE", "False"),
         "tests/unit/reboot/test_admit.py::TestNodeThatADeadRunLeftCordoned::test_with_restart_it_is_restored",
     ),
     Mutant(

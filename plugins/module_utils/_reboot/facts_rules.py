@@ -168,8 +168,12 @@ class Facts:
 
     @property
     def midway(self) -> bool:
-        """Another run of the operation left the node in the middle of its reboot."""
-        return self.node.midway(self.settings.operation)
+        """Another run of the operation left the node in the middle of its reboot, and this run finishes it.
+
+        A person may have excluded the node since then. This run finishes it only if its reboot was sent.
+        """
+        operation = self.settings.operation
+        return self.node.went(operation) if self.node.excluded else self.node.midway(operation)
 
     @property
     def rebooted(self) -> bool:
@@ -213,7 +217,7 @@ class Facts:
         if node.cordoned_by == PURPOSE:
             theirs = node.claim is not None and node.claim.purpose != PURPOSE
             taken = node.stuck and not settings.restart
-            if node.excluded or theirs or taken:
+            if theirs or taken:
                 return False
             if not node.keeps_cordon:
                 return True

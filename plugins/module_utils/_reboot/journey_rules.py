@@ -239,8 +239,13 @@ def _restore(facts: Facts) -> Step | None:
     if facts.restores is None or facts.midway:
         return None
     record = _record_of_skipped(facts) if _why_skipped(facts) is not None else "hold" if facts.why_later else ""
+    return _given_back(facts, facts.restores, record)
+
+
+def _given_back(facts: Facts, why: str, record: str) -> Step:
+    """Return slot and claim, and the cordon if it may be undone."""
     cordoned = facts.node.cordoned_by == PURPOSE and not facts.node.keeps_cordon
-    return Step(PUT_BACK if cordoned else LEAVE, facts.restores, record=record)
+    return Step(PUT_BACK if cordoned else LEAVE, why, record=record)
 
 
 def _slot_passed_on(facts: Facts) -> Step | None:
@@ -256,7 +261,7 @@ def _not_wanted(facts: Facts) -> Step | None:
     if why is None:
         return None
     if facts.claimed:
-        return Step(LEAVE, why, record=_record_of_skipped(facts))
+        return _given_back(facts, why, _record_of_skipped(facts))
     return Step(SKIPPED, why, record=_record_of_canary(facts))
 
 

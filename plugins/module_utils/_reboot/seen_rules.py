@@ -120,6 +120,10 @@ class Seen:
         signs = (record.phase in WENT, self.new_boot(), self.cordoned_by == PURPOSE)
         return record.result == "failed" and record.phase in WORK and sum(signs) >= 2
 
+    def went(self, operation: str) -> bool:
+        """Whether the reboot of a node that is midway was sent, or happened: only its remaining steps are left."""
+        return self.midway(operation) and (self.record.phase in WENT or self.new_boot())
+
     def rebooted(self, operation: str) -> bool:
         """Whether a node that is midway has its new boot."""
         return self.midway(operation) and self.new_boot()
@@ -134,8 +138,7 @@ class Seen:
 
     def boot_id_before(self, operation: str) -> str:
         """ID of the boot that the reboot is to end."""
-        went = self.midway(operation) and (self.record.phase in WENT or self.new_boot())
-        return self.record.boot_id_before if went else self.boot_id
+        return self.record.boot_id_before if self.went(operation) else self.boot_id
 
     @property
     def keeps_cordon(self) -> str:

@@ -292,6 +292,19 @@ class TestNodeThatADeadRunLeftCordoned:
         assert turn(left)["step"] == "skipped"
 
     @pytest.mark.parametrize("passed", [True, False], ids=["slot passed at its begin", "slot in another ledger"])
+    def test_an_excluded_node_of_the_same_operation_is_restored(self, left, passed):
+        claim = {**OTHER_CLAIM, "operation": "kernel"}
+        left.node(unschedulable=True, cordon=CORDON, claim=claim, operation=record("drain"), labels={EXCLUDE: ""})
+        left.ledger(ledger=slot("me" if passed else "dead", claims=1))
+
+        found = turn(left)
+
+        assert (found["step"], found["changed"]) == ("skipped", True)
+        assert left.ledger().slots == {}
+        assert not {"claim", "cordon"} & left.marks().keys()
+        assert not left.get(paths.node("node-1"))["spec"].get("unschedulable")
+
+    @pytest.mark.parametrize("passed", [True, False], ids=["slot passed at its begin", "slot in another ledger"])
     def test_with_restart_it_is_restored(self, left, passed):
         left.ledger(ledger=slot("me", claims=1) if passed else slot(operation="old", claims=1))
 
