@@ -954,6 +954,13 @@ MUTANTS = [
         "tests/unit/reboot/test_journey_rules.py::test_the_steps_that_are_left",
     ),
     Mutant(
+        "reboot-without-a-drain-after-a-person-cordoned-the-node-again",
+        4,
+        "A node is rebooted without a drain: a run died in its reboot, and a person uncordoned and cordoned the node.",
+        Code("read_seen", "bool(others_cordon(node))", "False"),
+        "tests/unit/reboot/test_admit.py::test_a_node_that_another_client_has_uncordoned_and_cordoned_again_is_drained",
+    ),
+    Mutant(
         "quorum-without-a-wait",
         3,
         "A control-plane node is rebooted although nothing has seen that etcd keeps its quorum.",

@@ -18,6 +18,7 @@ from .._budget.claim_rules import PURPOSE, Claim, claim_of
 from .._budget.ledger_rules import ACTIVE, FAILED
 from .._budget.lifecycle_rules import others_words, run_of
 from .._budget.node_operation_rules import unchecked
+from .._drain.cordon_rules import others_cordon
 from .._shared.bounds import seconds_since
 from .plan_rules import why_blocked, why_held
 from .quorum_rules import CONTROL_PLANE
@@ -68,7 +69,8 @@ class Seen:
         shown: The lifecycle conditions of the node show work of this collection.
         stuck: Why a dead run of another operation keeps the node from this one, as text; empty if none does.
         failover: A failover has left its record on the node.
-        uncordoned: Someone has uncordoned the node, and left the annotation of its cordon.
+        uncordoned: Someone has uncordoned the node, and left the annotation of its cordon. Another client may have
+            cordoned the node since.
     """
 
     name: str
@@ -233,7 +235,7 @@ def read_seen(
         shown=run_of(node) is not None,
         stuck=stuck,
         failover=FAILOVER in node_rules.annotations_of(node),
-        uncordoned=not node_rules.unschedulable(node),
+        uncordoned=not node_rules.unschedulable(node) or bool(others_cordon(node)),
     )
 
 

@@ -21,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     TimedOut,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, EXCLUDE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON as CORDON_MARK
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
     Ledger,
@@ -247,6 +248,19 @@ class TestSlotThatPassedToThisRunAtItsBegin:
 NEEDS_NOTHING = {"when": "required", "answer": {"needed": ""}}
 OTHER_CLAIM = {**DEAD_CLAIM, "operation": "old"}
 CLOSED = {"windows": [{"start": "03:00", "end": "04:00"}]}
+
+
+@pytest.mark.parametrize("manager", ["holdfast.kubernetes", "kubectl"])
+def test_a_node_that_another_client_has_uncordoned_and_cordoned_again_is_drained(cluster, manager):
+    """A dead run sent its reboot, and nothing shows that it happened. Pods may have come back meanwhile."""
+    cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record("reboot"))
+    cluster.objects[paths.node("node-1")]["metadata"]["managedFields"] = [
+        {"manager": "holdfast.kubernetes", "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{CORDON_MARK}": {}}}}},
+        {"manager": manager, "fieldsV1": {"f:spec": {"f:unschedulable": {}}}},
+    ]
+    cluster.ledger(ledger=slot(claims=1))
+
+    assert ("drain" in turn(cluster)["steps"]) is (manager == "kubectl")
 
 
 class TestNodeThatADeadRunLeftCordoned:
