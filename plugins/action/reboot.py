@@ -40,6 +40,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.event_rules import waits
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.quorum import require_quorum
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _progress_file, _traffic
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._answer_within import clean_up
@@ -321,6 +322,9 @@ class ActionModule(BuiltinReboot):
         node = self._params.get("node")
         if not node:
             return state
+        if not first and self._params.get("etcd_selector"):
+            # The wait for inhibitors may have been long.
+            require_quorum(self._cluster(), node, self._params["etcd_selector"])
         passed = gate.check(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._passed = passed
         if self._earlier and passed.boot_id not in ("", self._earlier):

@@ -33,6 +33,12 @@ options:
       - Seconds to wait for foreign block locks on shutdown to be released.
     type: int
     default: 0
+  etcd_selector:
+    description:
+      - Label selector of etcd's pods in the namespace C(kube-system). With it, the module checks directly before the act that etcd
+        keeps its quorum without O(node), and fails if it does not. This comes after the wait of O(inhibitor_timeout).
+      - Only for a control-plane node whose etcd runs in pods.
+    type: str
   ready_timeout:
     description:
       - Seconds until the Node must be Ready with a new boot ID, after the host answers again.
@@ -201,6 +207,7 @@ SPEC: dict[str, Any] = {
     "argument_spec": {
         "node": {"type": "str"},
         "inhibitor_timeout": {"type": "int", "default": 0},
+        "etcd_selector": {"type": "str"},
         "ready_timeout": {"type": "int", "default": 900},
         "override_holds": {"type": "bool", "default": False},
         **CLAIMANT,
@@ -220,6 +227,7 @@ SPEC: dict[str, Any] = {
         "reboot_command": {"type": "str"},
         **auth_options(),
     },
+    "required_by": {"etcd_selector": ["node"]},
     "supports_check_mode": True,
 }
 

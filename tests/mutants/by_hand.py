@@ -961,6 +961,13 @@ MUTANTS = [
         "tests/unit/reboot/test_admit.py::test_a_node_that_another_client_has_uncordoned_and_cordoned_again_is_drained",
     ),
     Mutant(
+        "quorum-not-checked-after-the-wait-for-inhibitors",
+        3,
+        "A control-plane node is rebooted although etcd lost another member while the node waited for block locks.",
+        Code("ActionModule._look", 'self._params.get("etcd_selector")', "False"),
+        "tests/unit/test_reboot_action.py::test_the_quorum_of_etcd_is_checked_after_the_waits",
+    ),
+    Mutant(
         "quorum-without-a-wait",
         3,
         "A control-plane node is rebooted although nothing has seen that etcd keeps its quorum.",

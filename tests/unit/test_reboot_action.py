@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
+from unit.reboot.memory_cluster import MemoryCluster
 from unit.terminal import BEFORE_OUTPUT
 
 from ansible_collections.holdfast.kubernetes.plugins.action import reboot
@@ -28,6 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_r
     OTHER_BOOT,
     guarded,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.quorum_rules import CONTROL_PLANE
 
 BOOT, NEXT = "c0ffee00-0000-4000-8000-000000000001", "c0ffee00-0000-4000-8000-000000000002"
 OTHER = "c0ffee00-0000-4000-8000-000000000003"
@@ -137,6 +139,20 @@ def test_the_gate_is_the_last_thing_before_the_act(node):
     assert node.retries == 5, "the connection keeps its own retries"
     assert "systemctl reboot --message=now" in node.command
     assert (BOOT in node.command, "-lt 130 ]" in node.command) == (True, True)
+
+
+@pytest.mark.parametrize("others_ready", [True, False])
+def test_the_quorum_of_etcd_is_checked_after_the_waits(monkeypatch, others_ready):
+    node, cluster = Node(monkeypatch, etcd_selector="component=etcd"), MemoryCluster()
+    node.action._cluster, node.answers = lambda: cluster, [fine()]
+    for name in ("worker-1", "master-2", "master-3"):
+        cluster.node(name, ready=others_ready or name == "worker-1", labels={CONTROL_PLANE: ""})
+        cluster.etcd_pod(name)
+
+    with contextlib.nullcontext() if others_ready else pytest.raises(Refused, match="worker-1 has to stay up"):
+        node.reboot()
+
+    assert node.acts == others_ready
 
 
 def test_a_cut_connection_is_a_reboot_where_the_node_goes_down(node):

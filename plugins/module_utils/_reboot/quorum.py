@@ -12,7 +12,7 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, TimedOut, Unreachable, passing
+from .._api.errors import ApiFailure, Refused, TimedOut, Unreachable, passing
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -130,19 +130,38 @@ def _pods_path(params: Params) -> str:
     return paths.namespaced("api/v1", params["namespace"], "pods")
 
 
+def require_quorum(cluster: Cluster, name: str, selector: str) -> None:
+    """Check directly before an act that etcd keeps its quorum without a node. An etcd without pods is not checked.
+
+    Raises:
+        Refused: It does not.
+    """
+    params = {"name": name, "namespace": "kube-system", "selector": selector}
+    quorum = look(cluster, params).quorum
+    if quorum.kept is False:
+        raise Refused(f"{_why_it_stays_up(params, quorum)} {_way_out(params, quorum)}.", node=name)
+
+
 def _timed_out(params: Params, quorum: Quorum, deadline: Deadline) -> TimedOut:
-    name, many = params["name"], len(quorum.members)
-    missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "none"
-    where = f"kubectl -n {params['namespace']} get pods -l {params.get('selector')} -o wide"
-    way_out = (
-        f"Bring the missing members back ({where}) and run this again, or raise wait_timeout."
-        if quorum.can_spare_one
-        else f"An etcd with {many} members can't spare one: add members first."
-    )
     return TimedOut(
-        f"Node {name} has to stay up: without it {len(quorum.ready_others)} of etcd's {many} members would be Ready "
-        f"({', '.join(quorum.ready_others) or 'none'}), and {quorum.needed} are needed. Missing: {missing}. "
-        f"The wait ended after {params['wait_timeout']} s. {way_out}",
-        node=name,
+        f"{_why_it_stays_up(params, quorum)} The wait ended after {params['wait_timeout']} s. "
+        f"{_way_out(params, quorum)}{', or raise wait_timeout' if quorum.can_spare_one else ''}.",
+        node=params["name"],
         **_facts(quorum, deadline),
     )
+
+
+def _why_it_stays_up(params: Params, quorum: Quorum) -> str:
+    missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "none"
+    return (
+        f"Node {params['name']} has to stay up: without it {len(quorum.ready_others)} of etcd's {len(quorum.members)} "
+        f"members would be Ready ({', '.join(quorum.ready_others) or 'none'}), and {quorum.needed} are needed. "
+        f"Missing: {missing}."
+    )
+
+
+def _way_out(params: Params, quorum: Quorum) -> str:
+    if not quorum.can_spare_one:
+        return f"An etcd with {len(quorum.members)} members can't spare one: add members first"
+    where = f"kubectl -n {params['namespace']} get pods -l {params.get('selector')} -o wide"
+    return f"Bring the missing members back ({where}) and run this again"

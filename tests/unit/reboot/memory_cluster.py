@@ -114,6 +114,12 @@ class MemoryCluster:
             },
         )
 
+    def etcd_pod(self, node):
+        metadata = {"name": f"etcd-{node}", "namespace": "kube-system", "labels": {"component": "etcd"}, "uid": node}
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        body = {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
+        self._store("TEST", paths.pod("kube-system", f"etcd-{node}"), body)
+
     def hold(self, name="node-1", holder="app", *, namespace="shop"):
         spec = {"holderIdentity": holder, "acquireTime": AT}
         body = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}

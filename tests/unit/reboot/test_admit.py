@@ -87,13 +87,6 @@ CORDON = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedul
 DEAD_CLAIM = {"run": "dead", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
 
 
-def etcd_pod(cluster, node):
-    metadata = {"name": f"etcd-{node}", "namespace": "kube-system", "labels": {"component": "etcd"}, "uid": node}
-    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    body = {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
-    cluster._store("TEST", paths.pod("kube-system", f"etcd-{node}"), body)
-
-
 def when_claimed(cluster, act):
     """Have something happen between the claim and the second look."""
 
@@ -756,7 +749,7 @@ def test_failures_of_hosts_with_a_run_of_their_own_are_counted_under_that_run(cl
 def test_the_quorum_has_to_be_known_when_the_turn_comes(cluster):
     for name in ("node-1", "node-2", "node-3"):
         cluster.node(name, labels={CONTROL_PLANE: ""})
-        etcd_pod(cluster, name)
+        cluster.etcd_pod(name)
 
     def pods_go(_verb, path, body):
         if path.endswith("/node-1") and (body["metadata"].get("annotations") or {}).get(CLAIM):
