@@ -13,7 +13,6 @@ from pathlib import Path
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.objects import Object
-from .._api.runner import Context, Params, Result
 from . import own_pod_rules
 from .own_pod_rules import Traces
 
@@ -21,34 +20,30 @@ _ROOT = Path("/")
 _ACCOUNT = "var/run/secrets/kubernetes.io/serviceaccount"
 
 
-def controller_node_info(context: Context, params: Params) -> Result:
-    """Find the Node; see the module of the same name."""
-    traces = own_traces(params.get("pod") or "", params.get("namespace") or "")
-    pod, evidence = _own_pod_of(context.cluster, traces)
+def controller_node(cluster: Cluster) -> str | None:
+    """The name of the Node; ``None`` if this process does not run on a Node of the cluster, or if that is unknown.
+
+    Its own pod proves it. Without one, the boot ID of its kernel does, if exactly one Node reports it. Nodes that are
+    containers, as in kind, share a kernel. With one such Node, a process outside of it is taken for one on it.
+    """
+    traces = own_traces()
+    pods = (pod for pod in _candidates(cluster, traces) if own_pod_rules.evidence(pod, traces))
+    pod = next(pods, None)
     node = str((pod.get("spec") or {}).get("nodeName") or "") if pod else ""
-    if not node:
-        node = _node_of_kernel(context.cluster, traces.boot_id)
-        evidence = "boot_id" if node else ""
-    return {
-        "changed": False,
-        "node": node or None,
-        "pod": pod["metadata"]["name"] if pod else None,
-        "namespace": pod["metadata"]["namespace"] if pod else None,
-        "evidence": evidence or None,
-    }
+    return node or _node_of_kernel(cluster, traces.boot_id) or None
 
 
-def own_traces(pod: str = "", namespace: str = "") -> Traces:
-    """What this process knows about its pod; arguments take precedence over what it finds."""
+def own_traces() -> Traces:
+    """What this process knows about its pod."""
     token = own_pod_rules.claims_of_token(_read(f"{_ACCOUNT}/token"))
     uid = token.get("uid") or own_pod_rules.uid_of_mounts(_read("proc/self/mountinfo"))
-    name = pod or token.get("pod") or ""
+    name = token.get("pod") or ""
     if not name and (uid or os.environ.get("KUBERNETES_SERVICE_HOST")):
         name = socket.gethostname()
     return Traces(
         uid=uid,
         pod=name,
-        namespace=namespace or token.get("namespace") or _read(f"{_ACCOUNT}/namespace"),
+        namespace=token.get("namespace") or _read(f"{_ACCOUNT}/namespace"),
         addresses=own_pod_rules.addresses(_read("proc/net/fib_trie"), _read("proc/net/if_inet6")),
         boot_id=_read("proc/sys/kernel/random/boot_id"),
     )
@@ -59,14 +54,6 @@ def _read(path: str) -> str:
         return (_ROOT / path).read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return ""
-
-
-def _own_pod_of(cluster: Cluster, traces: Traces) -> tuple[Object | None, str]:
-    for pod in _candidates(cluster, traces):
-        found = own_pod_rules.evidence(pod, traces)
-        if found:
-            return pod, found
-    return None, ""
 
 
 def _candidates(cluster: Cluster, traces: Traces) -> Iterator[Object]:

@@ -19,7 +19,7 @@ from .._budget import runs
 from .._budget.operation_rules import fresh_id
 from .._budget.operations import reboot_operation
 from .._nodes import health_checks
-from .._nodes.controller import controller_node_info
+from .._nodes.controller import controller_node
 from .._shared.bounds import some
 from .silences import Alertmanager
 
@@ -138,5 +138,5 @@ def _takes_part(context: Context, name: str) -> bool:
 
 def _own_host(context: Context, settings: Params, hosts: Mapping[str, str]) -> str:
     """The host of the node on which this controller runs; empty if there is none."""
-    node = settings.get("controller_node") or controller_node_info(context, {})["node"]
+    node = settings.get("controller_node") or controller_node(context.cluster)
     return next((host for host, name in hosts.items() if name == node), "")

@@ -17,7 +17,7 @@ _REAL = {
     "test_agent_holds": "",
     "test_agent_outage": "",
     "test_agent_trouble": "",
-    "test_controller_node_info.py::test_as_a_real_pod": "node-3",
+    "test_controller_node.py::test_as_a_real_pod": "node-3",
     "test_drain.py::TestRealPods": "node-3",
     "test_failover_power": "",
     "test_failover_real": "",

@@ -183,8 +183,3 @@ class TestTraces:
 
     def test_where_there_is_no_proc(self, root):
         assert own_traces() == Traces()
-
-    def test_what_is_given_goes_first(self, root):
-        root(token=OWN_TOKEN)
-
-        assert own_traces("job-2", "other") == Traces(uid=UID, pod="job-2", namespace="other")

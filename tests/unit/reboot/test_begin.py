@@ -32,7 +32,7 @@ def test_a_controller_that_is_not_found_pauses_nothing(monkeypatch):
     cluster, context = MemoryCluster(), Context(PARAMS)
     cluster.node()
     context.cluster = cluster
-    monkeypatch.setattr(controller, "own_traces", lambda *_arguments: own_pod_rules.Traces(uid="0-1-2", pod="runner"))
+    monkeypatch.setattr(controller, "own_traces", lambda: own_pod_rules.Traces(uid="0-1-2", pod="runner"))
     cluster.broken.append("/pods")
 
     with pytest.raises(HoldfastError, match="/pods"):

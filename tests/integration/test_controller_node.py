@@ -12,18 +12,15 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import controller
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.own_pod_rules import Traces
-from ansible_collections.holdfast.kubernetes.plugins.modules import controller_node_info
-
-NOWHERE = {"changed": False, "node": None, "pod": None, "namespace": None, "evidence": None, "warnings": []}
 
 
 @pytest.fixture
 def find(world, monkeypatch):
-    """The result for certain traces."""
+    """The name of the Node for certain traces."""
 
     def run(**traces):
-        monkeypatch.setattr(controller, "own_traces", lambda pod, namespace: Traces(**traces))
-        return world.run(controller_node_info)
+        monkeypatch.setattr(controller, "own_traces", lambda: Traces(**traces))
+        return controller.controller_node(world.cluster)
 
     return run
 
@@ -53,37 +50,30 @@ def job(world, nodes, address):
 
 
 def test_the_pod_of_our_uid(world, job, find):
-    uid = job["metadata"]["uid"]
-    expected = {
-        **NOWHERE,
-        "node": job["spec"]["nodeName"],
-        "pod": "job-1",
-        "namespace": world.namespace,
-        "evidence": "uid",
-    }
+    uid, node = job["metadata"]["uid"], job["spec"]["nodeName"]
 
-    assert find(uid=uid, pod="job-1", namespace=world.namespace) == expected
-    assert find(uid=uid, pod="job-1") == expected, "in any namespace"
+    assert find(uid=uid, pod="job-1", namespace=world.namespace) == node
+    assert find(uid=uid, pod="job-1") == node, "in any namespace"
 
 
-def test_by_its_address_where_the_host_name_is_another(world, job, find, address):
-    found = find(uid=job["metadata"]["uid"], pod="the-host-name", addresses=frozenset({address, "10.99.99.99"}))
+def test_by_its_address_where_the_host_name_is_another(job, find, address):
+    traces = {"pod": "the-host-name", "addresses": frozenset({address, "10.99.99.99"})}
 
-    assert (found["pod"], found["node"], found["evidence"]) == ("job-1", job["spec"]["nodeName"], "uid")
+    assert find(uid=job["metadata"]["uid"], **traces) == job["spec"]["nodeName"]
 
 
 def test_a_namesake_is_not_believed(world, job, find, address):
     other = "0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53"
 
-    assert find(uid=other, pod="job-1", namespace=world.namespace, addresses=frozenset({address})) == NOWHERE
-    assert find(pod="job-1", namespace=world.namespace, addresses=frozenset({"10.99.99.99"})) == NOWHERE
-    assert find(pod="job-1", namespace="default", addresses=frozenset({address})) == NOWHERE
+    assert find(uid=other, pod="job-1", namespace=world.namespace, addresses=frozenset({address})) is None
+    assert find(pod="job-1", namespace=world.namespace, addresses=frozenset({"10.99.99.99"})) is None
+    assert find(pod="job-1", namespace="default", addresses=frozenset({address})) is None
 
 
 def test_name_and_address_where_there_is_no_uid(world, job, find, address):
     found = find(pod="job-1", namespace=world.namespace, addresses=frozenset({address}))
 
-    assert (found["node"], found["evidence"]) == (job["spec"]["nodeName"], "address")
+    assert found == job["spec"]["nodeName"]
 
 
 def test_the_kernel_s_boot_id(nodes, find, world):
@@ -91,25 +81,20 @@ def test_the_kernel_s_boot_id(nodes, find, world):
     boot_id = secrets.token_hex(8)
     world.cluster.merge(f"{paths.node(one)}/status", {"status": {"nodeInfo": {"bootID": boot_id}}})
 
-    found = find(boot_id=boot_id, pod="not-there")
-    assert found == {**NOWHERE, "node": one, "evidence": "boot_id"}
+    assert find(boot_id=boot_id, pod="not-there") == one
 
     world.cluster.merge(f"{paths.node(two)}/status", {"status": {"nodeInfo": {"bootID": boot_id}}})
-    assert find(boot_id=boot_id) == NOWHERE, "nodes that share a kernel"
+    assert find(boot_id=boot_id) is None, "nodes that share a kernel"
 
 
-@pytest.mark.long
-def test_outside_of_the_cluster(find, ansible, kubeconfig):
-    assert find() == NOWHERE
-
-    (result,), _text = ansible.tasks([{"holdfast.kubernetes.controller_node_info": {"kubeconfig": kubeconfig}}])
-    assert (result["failed"], result["node"], result["pod"]) == (False, None, None)
+def test_outside_of_the_cluster(world):
+    assert controller.controller_node(world.cluster) is None
 
 
 @pytest.mark.nodes
 @pytest.mark.parametrize("with_token", [True, False])
 def test_as_a_real_pod_sees_itself(world, lab, monkeypatch, tmp_path, with_token):
-    """The module reads the pod's files. Nodes of the lab are containers: their boot IDs are not the kernel's."""
+    """The operation reads the pod's files. Nodes of the lab are containers: their boot IDs are not the kernel's."""
     world.pod("controller", "node-3", automountServiceAccountToken=with_token)
     files = ["/proc/self/mountinfo", "/proc/net/fib_trie", "/proc/net/if_inet6", "/proc/sys/kernel/random/boot_id"]
     if with_token:
@@ -121,12 +106,4 @@ def test_as_a_real_pod_sees_itself(world, lab, monkeypatch, tmp_path, with_token
     monkeypatch.setattr(controller, "_ROOT", tmp_path)
     monkeypatch.setattr(controller.socket, "gethostname", lambda: "no-pod-s-name")
 
-    found = world.run(controller_node_info)
-
-    assert found == {
-        **NOWHERE,
-        "node": "node-3",
-        "pod": "controller",
-        "namespace": world.namespace,
-        "evidence": "uid",
-    }
+    assert controller.controller_node(world.cluster) == "node-3"
