@@ -31,7 +31,7 @@ from .._progress.event_rules import waits
 from .._shared.bounds import some
 from . import journey_rules as rules
 from .blockers import node_blockers
-from .canary import reboot_canary
+from .canary import await_canaries
 from .canary_rules import CanaryFailed
 from .end_rules import result_of
 from .facts_rules import ALWAYS, Answer, Facts, Settings, SlotWait, Window
@@ -331,7 +331,7 @@ class _Admission:
             }
             self._tell("canaries", f"canaries {some(params['canaries'])}, and a soak of {params['soak']} s")
             try:
-                reboot_canary(self._context, options)
+                await_canaries(self._context, options)
             except (CanaryFailed, TimedOut) as error:
                 known = Canaries(trouble=error.message)
         return replace(self._facts, canaries=known, window=None)

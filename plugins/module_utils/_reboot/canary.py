@@ -16,7 +16,6 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import seconds_between, to_text
 from .._api.watch import Deadline, Follower, Listed, wait_for
-from .._budget import runs
 from .canary_rules import Canary, CanaryFailed, check, read_canary, soaked_until
 
 # Nearly every node has this label. With it the server selects several nodes by name; a field selector can't.
@@ -27,22 +26,28 @@ _PATIENCE = 300.0
 _MOST_NAMES = 50
 
 
-def reboot_canary(context: Context, params: Params) -> Result:
-    """Wait for the canaries; see the module of the same name."""
+def await_canaries(context: Context, params: Params) -> Result:
+    """Wait until all ``nodes`` are done in the operation, and have stayed healthy for ``soak`` seconds since.
+
+    Only the records on the Nodes count. So any run may reboot the canaries, and a later run does not repeat a soak that
+    has ended. If a canary has a problem and recovers while no run waits, only a changed boot ID shows it.
+
+    Raises:
+        Refused: A canary is excluded, so it will never be done.
+        CanaryFailed: A canary failed, is gone, or is not healthy after it was done.
+        TimedOut: They are not done after ``wait_timeout`` seconds. The soak does not count against it.
+    """
     names = _checked(params)
-    cluster, deadline, waited = context.cluster, Deadline(params["wait_timeout"]), Deadline(None)
+    cluster, deadline = context.cluster, Deadline(params["wait_timeout"])
     watch = _Watch(cluster, params["operation"], [read_node(cluster, name) for name in names])
     watch.check()
-    if not context.check_mode:
-        with runs.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
-            _wait(watch, params["soak"], deadline)
+    _wait(watch, params["soak"], deadline)
     canaries = list(watch.canaries.values())
     until = soaked_until(canaries, params["soak"])
     return {
         "changed": False,
         "canaries": [canary.to_data() for canary in canaries],
         "soaked_until": to_text(until) if until else None,
-        "waited": round(waited.elapsed, 3),
     }
 
 

@@ -20,7 +20,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Operation, run_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import (
     Changed,
     Deadline,
@@ -319,22 +319,25 @@ class World:
 
     # -- running
 
-    def run(self, module: ModuleType, *, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-        """Run a module's operation in this process, with validated options."""
-        spec = module.SPEC["argument_spec"]
-        validation = ArgumentSpecValidator(spec).validate({"kubeconfig": self.kubeconfig, **options})
-        assert not validation.error_messages, validation.error_messages
+    def run(self, module: ModuleType | Operation, *, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+        """Run an operation in this process: a module's with validated options, or another one with all its options."""
+        operation: Operation = module.OPERATION if isinstance(module, ModuleType) else module
+        params = {"kubeconfig": self.kubeconfig, **options}
+        if isinstance(module, ModuleType):
+            validation = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(params)
+            assert not validation.error_messages, validation.error_messages
+            params = validation.validated_parameters
         warnings: list[str] = []
         result = run_operation(
-            module.OPERATION,
-            validation.validated_parameters,
+            operation,
+            params,
             check_mode=check_mode,
             warn=warnings.append,
             tell=self.told.append,
         )
         return {**result, "warnings": warnings}
 
-    def start(self, module: ModuleType, **options: Any) -> Future[dict[str, Any]]:
+    def start(self, module: ModuleType | Operation, **options: Any) -> Future[dict[str, Any]]:
         """As run(), in the background."""
         return self._threads.submit(self.run, module, **options)
 

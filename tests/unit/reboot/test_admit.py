@@ -23,6 +23,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, EXCLUDE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON as CORDON_MARK
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
     Ledger,
     Member,
@@ -510,6 +511,14 @@ class TestThePassThatResumes:
 
     def test_it_does_not_ask_for_more_than_it_needs(self, cluster):
         assert turn(cluster, play="resume", when="required")["step"] == "put_off"
+
+
+def test_its_run_lives_while_it_waits_for_canaries(cluster, monkeypatch):
+    alive = []
+    monkeypatch.setattr(admit, "await_canaries", lambda context, _options: alive.append(runs.live_ids(context.cluster)))
+    turn(cluster, play="first", canaries=["node-2"], canary_hosts=["node-2"])
+
+    assert alive == [{"me"}]
 
 
 def test_a_canary_that_needs_nothing_says_so_to_other_slices(cluster):

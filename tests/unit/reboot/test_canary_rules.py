@@ -19,7 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary import (
     _selectors,
     _wait,
-    reboot_canary,
+    await_canaries,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary_rules import (
     CanaryFailed,
@@ -209,4 +209,4 @@ class TestWatch:
 def test_wrong_input_is_refused(params, message):
     known = {"nodes": ["node-1"], "operation": "kernel", "soak": 0, "wait_timeout": 0}
     with pytest.raises(InvalidInput, match=message):
-        reboot_canary(Context({}), {**known, **params})
+        await_canaries(Context({}), {**known, **params})

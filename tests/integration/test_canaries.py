@@ -12,9 +12,8 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import canary
-from ansible_collections.holdfast.kubernetes.plugins.modules import node_operation, reboot_canary
 from lab.patience import PATIENCE
 
 # The server reports its time in whole seconds, so two clients' estimates differ by less than one.
@@ -28,22 +27,20 @@ class Canaries:
         self.world, self.names, self.operation = world, names, world.namespace
 
     def writes(self, name, phase="uncordon", result="", **more):
-        ended = {"result": result} if result else {}
-        written = self.world.run(
-            node_operation, **{"name": name, "operation": self.operation, "phase": phase, **ended, **more}
-        )
+        step = {"operation": self.operation, "phase": phase, "result": result, "claimed": False, **more}
+        written = self.world.run(node_operation, name=name, **step)
         assert not written.get("failed"), written["msg"]
         return written["operation"]
 
     def options(self, **more):
-        return {"nodes": self.names, "operation": self.operation, "wait_timeout": PATIENCE, **more}
+        return {"nodes": self.names, "operation": self.operation, "soak": 0, "wait_timeout": PATIENCE, **more}
 
     def wait(self, **more):
-        return self.world.run(reboot_canary, **self.options(**more))
+        return self.world.run(canary.await_canaries, **self.options(**more))
 
     def start(self, **more):
         """Start to wait in the background; return after the first look."""
-        return self.world.start(reboot_canary, **self.options(**more))
+        return self.world.start(canary.await_canaries, **self.options(**more))
 
 
 @pytest.fixture
@@ -241,42 +238,3 @@ class TestWatch:
             canaries.writes(name, result="skipped")
 
         assert not waiting.result(PATIENCE).get("failed")
-
-
-def test_check_mode_waits_for_nothing(canaries):
-    canaries.writes(canaries.names[0], result="skipped")
-
-    result = canaries.wait(check_mode=True, soak=3600)
-
-    assert not result.get("failed")
-    assert result["soaked_until"] is None
-    assert [bool(item["done"]) for item in result["canaries"]] == [True, False]
-
-
-def test_its_run_lives_meanwhile(canaries, watching, world):
-    run = f"{world.namespace}-run"
-    world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
-    waiting = canaries.start(run=run, holder="alice@bastion")
-    assert watching()
-
-    assert run in runs.live_ids(world.cluster)
-    for name in canaries.names:
-        canaries.writes(name, result="skipped")
-    assert not waiting.result(PATIENCE).get("failed")
-
-
-@pytest.mark.long
-def test_as_a_task(ansible, canaries, kubeconfig):
-    for name in canaries.names:
-        canaries.writes(name, result="skipped")
-    options = {"nodes": canaries.names, "operation": canaries.operation, "kubeconfig": kubeconfig}
-
-    (result, none), _text = ansible.tasks(
-        [
-            {"holdfast.kubernetes.reboot_canary": options},
-            {"holdfast.kubernetes.reboot_canary": {**options, "nodes": []}},
-        ]
-    )
-
-    assert [item["result"] for item in result["canaries"]] == ["skipped", "skipped"]
-    assert none["error"] == "invalid_input"
