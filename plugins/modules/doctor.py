@@ -54,7 +54,7 @@ extends_documentation_fragment:
   - holdfast.kubernetes.attributes.actiongroup_all
   - holdfast.kubernetes.attributes.change_module
 seealso:
-  - module: holdfast.kubernetes.reboot_operation
+  - module: holdfast.kubernetes.reboot_operation_info
   - module: holdfast.kubernetes.node_opt_outs
 """
 

@@ -56,11 +56,11 @@ options:
   keep:
     description:
       - With O(state=present), renews the run's sign of life until the run or ansible-playbook ends. With
-        O(state=absent), ends the run. Use it for a run without an operation of M(holdfast.kubernetes.reboot_operation).
+        O(state=absent), ends the run. Use it for a run that M(holdfast.kubernetes.reboot_begin) did not begin.
     type: bool
     default: false
 seealso:
-  - module: holdfast.kubernetes.reboot_operation
+  - module: holdfast.kubernetes.reboot_begin
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:

@@ -103,7 +103,7 @@ nodes:
       description: Which run has the exclusive right to work on it; null if none has.
       type: dict
     operation:
-      description: Its last operation; see M(holdfast.kubernetes.node_operation).
+      description: The record of its last operation, and of the run and the phase; null if it has none.
       type: dict
     excluded:
       description: Whether it is labelled C(holdfast.dev/exclude).

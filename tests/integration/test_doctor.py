@@ -22,7 +22,6 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     doctor,
     node_claim,
     node_opt_outs,
-    reboot_operation,
 )
 
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
@@ -199,9 +198,7 @@ def test_when_the_node_is_back_the_same_operation_continues(ward):
     ward.world.set_condition(ward.first, "Ready", "Unknown", "NodeStatusUnknown")
     ward.clear()
     ward.world.set_condition(ward.first, "Ready", "True", "KubeletReady")
-    ward.lease("two")
-    run = ward.run_of("two")
-    found = ward.do(reboot_operation, group=ward.group, fresh="another", run=run, nodes=ward.nodes)
+    found = ward.begin("two", operation="")
 
     assert (found["operation"], found["takes_over"]) == ("kernel", ward.nodes)
     ward.work(ward.first, "two")

@@ -25,7 +25,7 @@ RUN = "ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs
 # The interval in seconds; otherwise a quarter of a minute.
 OFTEN = 0.3
 PROGRAM = f"from {RUN} import RENEW_EVERY; from {RENEWER} import runs, main; runs.RENEW_EVERY = {OFTEN}; main()"
-# A controller whose worker starts the renewer and ends, as reboot_operation's does.
+# A controller whose worker starts the renewer and ends, as reboot_begin's does.
 CONTROLLER = f"""
 import json, os, subprocess, sys, time
 worker = "import json, sys; from {RENEWER} import start; start(*json.loads(sys.argv[1]))"

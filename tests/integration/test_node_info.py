@@ -10,11 +10,11 @@ import json
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     lease_hold,
     node_info,
-    node_operation,
     reboot_slot,
 )
 
@@ -84,7 +84,8 @@ def test_a_node_that_is_worked_on(world, nodes, info):
     world.run(cordon, name=name, state="cordoned", owner="kernel", reason="reboot")
     slot = world.run(reboot_slot, name=name, group=world.namespace, operation="kernel", run="run-1", wait_timeout=0)
     world.made.objects.append(f"/api/v1/namespaces/holdfast/configmaps/group.{world.namespace}")
-    operation = world.run(node_operation, name=name, operation="kernel", run="run-1", phase="drain")
+    step = {"operation": "kernel", "run": "run-1", "phase": "drain", "claimed": False}
+    operation = world.run(node_operation, name=name, **step)
 
     found = info(name)
 

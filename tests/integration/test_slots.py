@@ -19,7 +19,8 @@ from integration.support.history import History
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store, operations
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots as slot_requests
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER
 from lab.patience import PATIENCE
@@ -549,8 +550,9 @@ class TestFailed:
     def test_failures_of_a_live_run_outlast_eleven_operations_with_long_reasons(self, group):
         run, (first, second, *_rest) = f"{group.name}-1", group.nodes
         options, reason = {"max_failed": 0, "run": run}, "x" * 1400
+        context = Context({"kubeconfig": str(group.lab.kubeconfig)})
         begun = {"group": group.name, "operation": "kernel", "run": run, "nodes": [first, second]}
-        assert perform(group.lab, "reboot_operation", **begun)["changed"]
+        assert operations.enter(context, {**begun, "restart": False, "adopt_within": 0})["changed"]
         group.taken(first, **options)
         group.taken(first, state="failed", reason=reason, **options)
         for number in range(11):
@@ -559,7 +561,7 @@ class TestFailed:
                 group.taken(node, operation=f"other-{number}", state="failed", reason=reason)
 
         refused = group.slot(second, **options, wait_timeout=MAY_WAIT)
-        perform(group.lab, "reboot_operation", **begun, state="ended")
+        operations.leave(context.cluster, {**begun, "complete": True})
 
         assert refused["error"] == "refused"
         assert "1 node failed in this operation and max_failed is 0" in refused["msg"]

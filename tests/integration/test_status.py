@@ -11,12 +11,11 @@ import pytest
 from integration.support.rights import READ_ONLY, Account
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import operations, run_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     node_claim,
-    node_operation,
-    reboot_operation,
     reboot_slot,
     status_info,
 )
@@ -45,13 +44,12 @@ def under_way(world):
         assert not result.get("failed"), result
 
     ids = {"operation": "kernel", "run": run}
-    do(reboot_operation, group=group, nodes=[working, held, waiting], **ids)
+    do(operations.enter, group=group, nodes=[working, held, waiting], restart=False, adopt_within=0, **ids)
     do(reboot_slot, name=working, group=group, selector=f"pool={group}", max_unavailable="1", wait_timeout=0, **ids)
     do(node_claim, name=working, **ids)
     do(cordon, name=working, owner="rolling_reboot", **ids)
-    do(node_operation, name=working, phase="drain", **ids)
-    do(node_operation, name=held, phase="hold", **ids)
-    do(node_operation, name=waiting, phase="slot", **ids)
+    for name, phase in ((working, "drain"), (held, "hold"), (waiting, "slot")):
+        do(node_operation, name=name, phase=phase, claimed=False, **ids)
     spec = {"holderIdentity": "alice", "acquireTime": "2026-01-02T03:04:05.000000Z"}
     world.create("leases", held, {"spec": spec})
     return run, working, held, waiting

@@ -16,13 +16,12 @@ from integration.support.faults import AWAY, BUSY, ENDED, KINDS, LOST, UNANSWERE
 from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import lifecycle_rules, run_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import lifecycle_rules, operations, run_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     lease_hold,
     node_claim,
-    node_operation,
-    reboot_operation,
     reboot_slot,
 )
 from lab.patience import PATIENCE
@@ -64,16 +63,16 @@ class Scene:
     def cordon(self, state: str = "cordoned") -> dict[str, Any]:
         return self.run(cordon, name=self.node, owner="rolling_reboot", state=state)
 
-    def record(self, **what: Any) -> dict[str, Any]:
-        return self.run(node_operation, name=self.node, run=self.run_id, lifecycle_conditions=True, **KERNEL, **what)
+    def record(self, *, claimed: bool = False, **what: Any) -> dict[str, Any]:
+        names = {"name": self.node, "run": self.run_id, **KERNEL}
+        return self.run(node_operation, lifecycle_conditions=True, claimed=claimed, **names, **what)
 
     def hold(self, state: str = "present") -> dict[str, Any]:
         options = {"namespace": self.world.namespace, "holder": "backup", "wait": False, "state": state}
         return self.run(lease_hold, node=self.node, **options)
 
     def begin(self) -> dict[str, Any]:
-        names = {"fresh": "kernel", "operation": "kernel", "holder": "me", "nodes": [self.node]}
-        return self.run(reboot_operation, group=self.rolling.group, run=self.run_id, **names)
+        return self.run(operations.enter, holder="me", nodes=[self.node], restart=False, adopt_within=0, **self.group)
 
     def ours(self, what: str) -> Any:
         return self.rolling.ours(self.node).get(what)

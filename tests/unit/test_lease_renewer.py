@@ -20,7 +20,7 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.action import node_claim
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Unreachable
-from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_begin, reboot_operation
+from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_begin
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _lease_renewer
 from lab.processes import start_time
 
@@ -175,9 +175,8 @@ def test_a_run_that_lasts_is_kept_however_long_its_lease_is_missing(monkeypatch)
     assert Kept(monkeypatch, rounds, lasts=True).touched[-1] == ("4711", "works")
 
 
-@pytest.mark.parametrize("module", [reboot_begin, reboot_operation])
-def test_the_run_of_a_rolling_reboot_lasts(module):
-    assert module.RUN_LASTS
+def test_the_run_of_a_rolling_reboot_lasts():
+    assert reboot_begin.RUN_LASTS
 
 
 def test_renews_a_lease_that_the_run_has_created_again(monkeypatch):

@@ -11,7 +11,6 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.cluster import Cluster
-from .._api.errors import InvalidInput
 from .._api.names import CLAIM, OPERATION
 from .._api.objects import Object
 from .._api.read_node import read_node
@@ -25,12 +24,9 @@ from .node_operation_rules import Phase, advance, change_of, is_midway
 
 
 def node_operation(context: Context, params: Params) -> Result:
-    """Record which phase of which operation a node is in."""
-    if not params.get("phase") and not params.get("result"):
-        raise InvalidInput("node_operation needs phase, result or both: there is nothing to record.")
+    """Record which phase of which operation a node is in, or how the operation ended on it."""
     before, after = retry_conflicts(lambda: _attempt(context, params))
-    old, new = node_rules.record(before, OPERATION), node_rules.record(after, OPERATION)
-    return {"changed": before is not after, "operation": new, "diff": {"before": old or {}, "after": new or {}}}
+    return {"changed": before is not after, "operation": node_rules.record(after, OPERATION)}
 
 
 def record_phase(

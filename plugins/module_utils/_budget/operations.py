@@ -9,7 +9,6 @@ from collections.abc import Collection
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import InvalidInput
 from .._api.names import NAMESPACE
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower, retry_conflicts
@@ -22,21 +21,14 @@ from .ledger_rules import FAILED, Ledger, Slot
 from .operation_rules import StartDecision, StartRequest
 
 
-def reboot_operation(context: Context, params: Params) -> Result:
-    """Let a run enter or leave an operation of a group."""
+def enter(context: Context, params: Params) -> Result:
+    """Let a run enter an operation of a group: ``operation``, one that was left, or a new one with the id ``fresh``."""
+    cluster = context.cluster
     store.check_group(params["group"])
-    if params["state"] == "begun":
-        if params.get("forks"):
-            _warn_of_few_forks(context, params)
-        return _begin(context.cluster, params)
-    return _end(context.cluster, params)
-
-
-def _begin(cluster: Cluster, params: Params) -> Result:
-    if not params.get("operation") and not params.get("fresh"):
-        raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
+    if params.get("forks"):
+        _warn_of_few_forks(context, params)
     with run_leases.heartbeat(cluster, params["run"], params.get("holder") or ""):
-        before, decision = retry_conflicts(lambda: _enter(cluster, params))
+        before, decision = retry_conflicts(lambda: _start(cluster, params))
         taken = _taken(cluster, decision.operation, params.get("nodes") or [])
     return {
         "changed": before != decision.ledger,
@@ -73,7 +65,7 @@ def _warn_of_few_forks(context: Context, params: Params) -> None:
         )
 
 
-def _enter(cluster: Cluster, params: Params) -> tuple[Ledger, StartDecision]:
+def _start(cluster: Cluster, params: Params) -> tuple[Ledger, StartDecision]:
     config_map = store.load(cluster, params["group"])
     before = store.ledger_of(config_map)
     request = StartRequest(
@@ -100,7 +92,9 @@ def _healed(cluster: Cluster, ledger: Ledger, live: Collection[str]) -> Ledger:
     return ledger_rules.heal(ledger, members, live, nodes.keys() - members.keys())
 
 
-def _end(cluster: Cluster, params: Params) -> Result:
+def leave(cluster: Cluster, params: Params) -> None:
+    """Let a run leave an operation of a group, which ends it if no other run is in it."""
+
     def attempt() -> tuple[Ledger, Ledger]:
         config_map = store.load(cluster, params["group"])
         before = store.ledger_of(config_map)
@@ -120,20 +114,12 @@ def _end(cluster: Cluster, params: Params) -> Result:
         store.store(cluster, params["group"], config_map, after)
         return before, after
 
-    if not params.get("operation"):
-        raise InvalidInput("reboot_operation needs operation, the id of the operation to end.")
-    if params["complete"] and not cluster.dry_run:
+    store.check_group(params["group"])
+    if params["complete"]:
         _await_silent(cluster, params)
     before, after = retry_conflicts(attempt)
     _delete_dead_runs(cluster, before, after, params["operation"])
     run_leases.end(cluster, params["run"])
-    return {
-        "changed": before != after,
-        "operation": params["operation"],
-        "adopted": False,
-        "takes_over": [],
-        "taken": [],
-    }
 
 
 def _await_silent(cluster: Cluster, params: Params) -> None:

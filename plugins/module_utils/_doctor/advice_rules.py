@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from .._api import node_rules
-from .._api.names import CORDON
+from .._api.names import CORDON, OPERATION
 from .._api.objects import Object
 from .._budget.ledger_rules import Slot
 
@@ -68,9 +68,8 @@ def restore_opt_outs(name: str) -> str:
     return _command(f"The opt-outs of node {name}", "node_opt_outs", f"name={name} state=absent")
 
 
-def close_record(name: str, operation: str) -> str:
-    options = f"name={name} operation={operation} result=failed"
-    return _command(f"The record of operation {operation} on node {name}", "node_operation", options)
+def remove_record(name: str, operation: str) -> str:
+    return _unused(f"The record of operation {operation} on node {name}", f"kubectl annotate node {name} {OPERATION}-")
 
 
 def remove_conditions(node: Object) -> str:
@@ -82,10 +81,11 @@ def remove_conditions(node: Object) -> str:
 
 
 def _command(what: str, module: str, options: str, also: str = "") -> str:
-    return (
-        f"{what} names no run. If it is no longer used, {also}run: ansible localhost -m holdfast.kubernetes.{module} "
-        f"-a '{options}'"
-    )
+    return _unused(what, f"ansible localhost -m holdfast.kubernetes.{module} -a '{options}'", also)
+
+
+def _unused(what: str, command: str, also: str = "") -> str:
+    return f"{what} names no run. If it is no longer used, {also}run: {command}"
 
 
 def _release(name: str) -> str:

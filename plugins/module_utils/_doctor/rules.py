@@ -120,7 +120,7 @@ def _on_node(snapshot: Snapshot, name: str, release: Collection[str]) -> Iterabl
         )
     if record and not record.get("result"):
         run, operation = str(record.get("run") or ""), str(record.get("id"))
-        verdict = left or (_STALE if run else _unknown(advice_rules.close_record(name, operation)))
+        verdict = left or (_STALE if run else _unknown(advice_rules.remove_record(name, operation)))
         yield Finding(
             "record",
             node=name,

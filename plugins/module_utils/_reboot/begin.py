@@ -15,9 +15,8 @@ from .._api.errors import InvalidInput
 from .._api.names import EXCLUDE
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
-from .._budget import runs
+from .._budget import operations, runs
 from .._budget.operation_rules import fresh_id
-from .._budget.operations import reboot_operation
 from .._nodes import health_checks
 from .._nodes.controller import controller_node
 from .._shared.bounds import some
@@ -72,10 +71,9 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
     if settings.get("run"):
         runs.refuse_live(context.cluster, run, "rolling_reboot_run")
     holder = settings.get("holder") or who["person"]
-    found = reboot_operation(
+    found = operations.enter(
         context,
         {
-            "state": "begun",
             "group": settings["group"],
             "operation": settings.get("operation") or None,
             "fresh": fresh_id(now),

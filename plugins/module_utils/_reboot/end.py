@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .._api.errors import ApiFailure, HoldfastError
 from .._api.runner import Context, Params, Result
-from .._budget.operations import reboot_operation
+from .._budget import operations
 from .._nodes import health_checks
 from .end_rules import unended
 
@@ -25,7 +25,7 @@ def reboot_end(context: Context, params: Params) -> Result:
         left += _resume(context, params["run"])
     if params["operation"] and not context.check_mode:
         try:
-            reboot_operation(context, {**params, "state": "ended"})
+            operations.leave(context.cluster, params)
         except HoldfastError as error:
             left.append(unended(params["operation"], error.message))
     if left:

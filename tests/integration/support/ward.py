@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import operations, run_rules, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     doctor,
     node_claim,
-    node_operation,
     node_opt_outs,
-    reboot_operation,
     reboot_slot,
 )
 
@@ -53,7 +52,8 @@ class Ward:
 
     def begin(self, name="one", operation="kernel"):
         self.lease(name)
-        self.do(reboot_operation, group=self.group, operation=operation, run=self.run_of(name), nodes=self.nodes)
+        who = {"group": self.group, "run": self.run_of(name), "nodes": self.nodes}
+        return self.do(operations.enter, operation=operation, fresh="another", restart=False, adopt_within=3600, **who)
 
     def slot(self, node, name="one", operation="kernel", **more):
         options = {"selector": f"pool={self.group}", "max_unavailable": "9", "max_failed": 9, "wait_timeout": 0}
@@ -66,7 +66,7 @@ class Ward:
         self.slot(node, name, operation)
         self.do(node_claim, name=node, run=run, operation=operation)
         self.do(node_opt_outs, name=node, run=run)
-        step = {"name": node, "operation": operation, "run": run}
+        step = {"name": node, "operation": operation, "run": run, "claimed": False}
         self.do(node_operation, phase="cordon", **step)
         self.do(cordon, name=node, owner="rolling_reboot", reason="kernel", run=run)
         self.do(node_operation, phase="drain", **step)

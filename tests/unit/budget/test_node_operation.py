@@ -203,11 +203,6 @@ def test_phases_add_up_to_the_time_spent(steps):
     assert json.loads(json.dumps(record)) == record
 
 
-def test_a_step_without_phase_and_result_is_none():
-    with pytest.raises(InvalidInput, match="phase, result or both"):
-        node_operation(Context({}), {"name": "node-1", "phase": None, "result": None})
-
-
 @pytest.mark.parametrize(
     "broken",
     [{"since": None}, {"since": "yesterday"}, {"phase": 7}, {"phases": None}, {"phases": []}, {"result": None}],

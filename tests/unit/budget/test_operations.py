@@ -10,9 +10,8 @@ from unit.reboot.memory_cluster import AT, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import operations, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operations import reboot_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
 
 SILENT = paths.lease("holdfast", lease_name("silent"))
@@ -33,14 +32,9 @@ def cluster():
 
 
 def begin(cluster):
-    return operate(cluster, state="begun", fresh="new", restart=False, adopt_within=100000)
-
-
-def operate(cluster, **more):
-    params = {**GIVEN, **more}
-    context = Context(params)
+    context = Context({})
     context.cluster = cluster
-    return reboot_operation(context, params)
+    operations.enter(context, {**GIVEN, "restart": False, "adopt_within": 100000})
 
 
 def known(cluster):
@@ -64,7 +58,7 @@ def test_the_lease_of_a_silent_run_stays_so_that_it_is_alive_when_it_wakes(clust
 
 def test_at_the_end_of_the_operation_it_goes(cluster):
     begin(cluster)
-    operate(cluster, state="ended", complete=False)
+    operations.leave(cluster, {**GIVEN, "complete": False})
 
     assert SILENT not in cluster.objects
     assert known(cluster) == []
@@ -73,6 +67,6 @@ def test_at_the_end_of_the_operation_it_goes(cluster):
 def test_at_the_end_the_lease_of_a_run_that_wakes_just_then_stays(cluster):
     begin(cluster)
     wakes_at(cluster, "PUT", "configmaps")
-    operate(cluster, state="ended", complete=False)
+    operations.leave(cluster, {**GIVEN, "complete": False})
 
     assert runs.live_ids(cluster) == {"silent"}

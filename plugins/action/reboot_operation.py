@@ -1,1 +1,0 @@
-../plugin_utils/_api_action.py
