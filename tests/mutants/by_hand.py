@@ -59,7 +59,7 @@ MUTANTS = [
         "control-plane-in-a-large-budget",
         1,
         "Two control-plane nodes are rebooted at once, because they share the budget of the other nodes.",
-        Code("_control_plane", 'str(settings["max_unavailable"]).strip() not in ("0", "1")', "False"),
+        Code("_budget", 'policy.max_unavailable not in ("0", "1")', "False"),
         "tests/unit/reboot/test_check_settings.py::test_what_can_not_work_is_named",
     ),
     Mutant(

@@ -56,12 +56,13 @@ def _pause(settings: Settings) -> None:
         )
 
 
-def _control_plane(settings: Settings) -> None:
-    if settings["control_plane_group"] == NO_GROUP and str(settings["max_unavailable"]).strip() not in ("0", "1"):
+def _budget(settings: Settings) -> None:
+    policy = policy_of(settings)
+    if settings["control_plane_group"] == NO_GROUP and policy.max_unavailable not in ("0", "1"):
         raise InvalidInput(
-            f"{NO_GROUP} needs rolling_reboot_max_unavailable 1, because control-plane nodes are rebooted one at a "
-            f"time. It is {settings['max_unavailable']}. Leave rolling_reboot_control_plane_group out, and they have a "
-            "group of their own."
+            f"rolling_reboot_control_plane_group {NO_GROUP} needs rolling_reboot_max_unavailable 1, because "
+            f"control-plane nodes are rebooted one at a time. It is {settings['max_unavailable']}. Leave "
+            "rolling_reboot_control_plane_group out, and they have a group of their own."
         )
 
 
@@ -81,8 +82,7 @@ _CHECKS: dict[str, Callable[[Settings], object]] = {
     "rolling_reboot_pause": _pause,
     "rolling_reboot_windows": lambda settings: read_windows(settings["windows"]),
     "rolling_reboot_window_time_zone": lambda settings: read_zone(settings["window_time_zone"]),
-    "the budget (rolling_reboot_max_unavailable and the limits beside it)": policy_of,
-    "rolling_reboot_control_plane_group": _control_plane,
+    "the budget (rolling_reboot_max_unavailable and the limits beside it)": _budget,
     "the drain (rolling_reboot_drain_timeout and the options beside it)": _drain,
     "labels and annotations": _marks,
 }

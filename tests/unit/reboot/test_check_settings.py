@@ -59,7 +59,7 @@ def test_what_can_not_work_is_named(wrong, said):
 
 
 def test_control_plane_nodes_may_share_a_budget_of_one_node():
-    for number in (0, 1, "1"):
+    for number in (0, 1, "1", "01", " 1 "):
         assert problems({**DEFAULTS, "control_plane_group": "none", "max_unavailable": number}) == []
 
 
