@@ -133,7 +133,7 @@ def pod_with_a_volume(cluster):
 @pytest.mark.parametrize("waits", [True, False])
 def test_the_volume_of_a_pod_that_came_during_the_drain_is_waited_for(monkeypatch, waits):
     cluster, noted = QuietCluster(), []
-    monkeypatch.setattr("unit.drain.test_send._DrainRun._note", lambda _self, **names: noted.append(names))
+    monkeypatch.setattr(_DrainRun, "_note", lambda _self, **names: noted.append(names))
     options = params(wait_for_volumes=waits)
     context = Context(options)
     context.cluster = cluster
