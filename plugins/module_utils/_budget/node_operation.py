@@ -20,7 +20,7 @@ from .._api.watch import retry_conflicts
 from . import claim_rules
 from .lifecycle import Report, write_marks
 from .lifecycle_rules import Work, others_work_on_it
-from .node_operation_rules import Phase, advance, change_of, is_midway
+from .node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, VOLUMES, Phase, advance, change_of, is_midway
 
 
 def node_operation(context: Context, params: Params) -> Result:
@@ -36,20 +36,24 @@ def record_phase(
     report: Report | None = None,
     *,
     daemonsets: Mapping[str, str] | None = None,
-    **noted: Collection[str],
+    volumes: Collection[str] = (),
+    deleted_pods: Collection[str] = (),
+    overridden_holds: Collection[str] = (),
 ) -> None:
     """Record the phase of an action before it begins. Record nothing if the action is not part of an operation.
 
     Args:
         report: The lifecycle conditions to set with it.
         daemonsets: The DaemonSets that have a Ready pod on the node, and its container, for a drain.
-        noted: Names to add to those of earlier writes: ``volumes`` (PersistentVolumes that have to be detached),
-            ``deleted_pods`` (namespace/name) or ``overridden_holds`` (namespace/holder).
+        volumes: PersistentVolumes that have to be detached, to add to those of earlier writes.
+        deleted_pods: Pods that are deleted despite their budgets (namespace/name), to add.
+        overridden_holds: Holds that the reboot overrides (namespace/holder), to add.
 
     Raises:
         ClaimLost: The run of the phase no longer has the claim on the node.
     """
     if phase is not None:
+        noted = {VOLUMES: volumes, DELETED_PODS: deleted_pods, OVERRIDDEN_HOLDS: overridden_holds}
         params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
         retry_conflicts(lambda: _write(cluster, {**params, "daemonsets": daemonsets, "noted": noted}, report))
 

@@ -16,7 +16,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import OPERATION
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import ENDS, WAITS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import (
+    node_operation,
+    record_phase,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
     NOTED,
     Phase,
@@ -409,3 +412,16 @@ def test_a_run_that_returns_the_node_itself_records_that_it_waits():
     node_operation(context, {"name": "node-1", "claimed": False, **step("hold", run="other")})
 
     assert cluster.writes
+
+
+def test_only_known_names_can_be_noted():
+    claim = {"run": "run-1", "operation": "kernel", "purpose": "rolling_reboot", "since": at(0)}
+    cluster = Stored(through(*WORK[:3]), claim)
+    phase = Phase("kernel", "run-1", "reboot")
+
+    record_phase(cluster, "node-1", phase, overridden_holds=["shop/app"])
+    with pytest.raises(TypeError):
+        record_phase(cluster, "node-1", phase, overriden_holds=["shop/db"])
+
+    (written,) = cluster.writes
+    assert json.loads(written["metadata"]["annotations"][OPERATION])["overridden_holds"] == ["shop/app"]
