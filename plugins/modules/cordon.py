@@ -77,6 +77,11 @@ owner:
   type: str
   returned: success, and failure because of another owner
   sample: storage-team
+operation:
+  description: The record of the operation, from the annotation C(holdfast.dev/operation).
+  type: dict
+  returned: success with O(operation), otherwise null
+  sample: {id: kernel, run: "4711", phase: cordon}
 since:
   description: When the other owner cordoned it.
   type: str

@@ -344,6 +344,14 @@ MUTANTS = [
         "tests/unit/reboot/test_permit.py::test_an_overridden_hold_that_comes_while_the_reboot_is_recorded_is_recorded_too",
     ),
     Mutant(
+        "overridden-holds-of-a-dead-run-not-reported",
+        2,
+        "A run that resumes a reboot does not report the holds that a dead run overrode.",
+        Code("_rebooted", "overrides_of(known, work.operation)", "{}"),
+        "tests/unit/reboot/test_finish.py"
+        "::test_all_that_the_runs_of_an_operation_did_despite_holds_and_budgets_is_named",
+    ),
+    Mutant(
         "hold-of-another-maintainer-ignored",
         2,
         "A node that another writer maintains is started.",

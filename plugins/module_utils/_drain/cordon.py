@@ -11,7 +11,7 @@ from typing import Any
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import Refused
-from .._api.names import CORDON, KEEP_CORDONED
+from .._api.names import CORDON, KEEP_CORDONED, OPERATION
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -55,6 +55,7 @@ def cordon(context: Context, params: Params) -> Result:
         "changed": before is not after or drain_ended,
         "unschedulable": node_rules.unschedulable(after),
         "owner": owner_of(after),
+        "operation": node_rules.record(after, OPERATION) if phase else None,
         "diff": {"before": shown(before), "after": shown(after)},
     }
 

@@ -12,9 +12,13 @@ from typing import Any
 from .._api import artifact_rules, node_rules
 from .._api.names import OPERATION
 from .._api.objects import Object
+from .._budget.node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, noted
 from .._shared.bounds import cut, plain, some
 from .journey_rules import PUT_BACK, STOP, Step
 from .plan_rules import DONE, EXCLUDED, NOT_NEEDED
+
+# What a record names that happened despite a hold or a budget.
+_OVERRIDES = {OVERRIDDEN_HOLDS: "holds were overridden", DELETED_PODS: "pods were deleted despite their budgets"}
 
 
 def after_hold(name: str, why: str, *, ready: bool, sent_before: bool = False) -> Step:
@@ -43,18 +47,26 @@ def steps_after(steps: Sequence[str], done: str) -> list[str]:
     return list(steps[steps.index(done) + 1 :]) if done in steps else []
 
 
-def detail_of(needed: str, overridden: Sequence[str], deleted: Sequence[str]) -> str:
-    """Why a node was rebooted, which holds were overridden, and which pods were deleted despite their budgets."""
-    holds = f"; holds were overridden: {some(overridden)}" if overridden else ""
-    pods = f"; pods were deleted despite their budgets: {some(deleted)}" if deleted else ""
-    return f"{needed}{holds}{pods}"
+def overrides_of(record: Mapping[str, Any] | None, operation: str) -> dict[str, list[str]]:
+    """The holds that the reboot overrides, and the pods that its drains deleted despite their budgets, in all runs."""
+    found = {what: noted(record, operation, what) for what in _OVERRIDES}
+    return {what: names for what, names in found.items() if names}
+
+
+def _clauses(overrides: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{words}: {some(overrides[what])}" for what, words in _OVERRIDES.items() if what in overrides]
+
+
+def detail_of(needed: str, overrides: Mapping[str, Sequence[str]]) -> str:
+    """Why a node was rebooted, and despite which holds and budgets."""
+    return "; ".join([needed, *_clauses(overrides)])
 
 
 def detail_of_failure(
     where: str,
     why: str,
     *,
-    overridden: Sequence[str],
+    overrides: Mapping[str, Sequence[str]],
     uncordoned: bool,
     cordoned: bool,
     unwritten: Sequence[str],
@@ -65,13 +77,13 @@ def detail_of_failure(
     Args:
         where: The task that failed.
         why: Its message.
-        overridden: The holds that the reboot overrode, or was about to.
+        overrides: The holds that the reboot overrode, or was about to, and the pods that were deleted.
         uncordoned: The node was uncordoned.
         cordoned: A rolling reboot's cordon is still on the node.
         unwritten: The errors of writes that failed.
         lost: The count of this failure is one of those writes, so it does not count.
     """
-    left = f" Holds were overridden: {some(overridden)}." if overridden else ""
+    left = "".join(f" {clause[0].upper()}{clause[1:]}." for clause in _clauses(overrides))
     if uncordoned:
         left += " The node was uncordoned."
     elif cordoned:
@@ -98,6 +110,7 @@ def result_of(
         "boot_id_before": before or None,
         "boot_id_after": after or None,
         **_versions(known),
+        **overrides_of(known, str(known.get("id") or "")),
         "phases": dict(known.get("phases") or {}),
     }
 

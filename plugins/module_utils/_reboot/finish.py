@@ -16,10 +16,10 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE, ClaimLost
-from .._budget.node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, noted, reboot_began
+from .._budget.node_operation_rules import reboot_began
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
-from .end_rules import after_hold, detail_of, detail_of_failure, result_of, steps_after
+from .end_rules import after_hold, detail_of, detail_of_failure, overrides_of, result_of, steps_after
 from .facts_rules import WAITING, WORKING
 from .failure_rules import LOST, Failure, judge, may_go_down, resumes_reboot
 from .journey_rules import NOTIFICATION, STOP, user_files
@@ -68,11 +68,11 @@ def reboot_finish(context: Context, params: Params) -> Result:
 
 def _rebooted(work: Work, params: Params) -> Result:
     turn = params["turn"]
-    work.uncordon(phase="uncordon")
+    known = work.uncordon(phase="uncordon")["operation"]
     work.opt_in()
     left = _leftovers(work, "absent" if params["settings"]["sweep"] else "reported")
     work.slot(params["group"], "absent", ended=_pauses(params))
-    detail = detail_of(turn.get("needed") or "", *_despite(work, params))
+    detail = detail_of(turn.get("needed") or "", overrides_of(known, work.operation))
     # One write records the result and removes the claim.
     record = work.record(result="rebooted", detail=detail, claimed=True)
     result = result_of(
@@ -111,15 +111,6 @@ def _leftovers(work: Work, state: str) -> Result:
 def _pauses(params: Params) -> bool:
     """Whether other nodes of the operation wait a while after the end of this one."""
     return bool(params["settings"].get("pause"))
-
-
-def _despite(work: Work, params: Params) -> tuple[list[str], list[str]]:
-    """The holds that were overridden, and the pods that the drain deleted despite their budgets, in all runs."""
-    settings = params["settings"]
-    if settings.get("delete_after") is None and not settings.get("override_holds"):
-        return [], []
-    record = node_rules.record(read_node(work.context.cluster, work.node), OPERATION)
-    return noted(record, work.operation, OVERRIDDEN_HOLDS), noted(record, work.operation, DELETED_PODS)
 
 
 def _held(work: Work, params: Params) -> Result:
@@ -200,7 +191,7 @@ class _Failed:
         detail = detail_of_failure(
             params.get("where") or "",
             " ".join(filter(None, (self._why, self._lost))),
-            overridden=noted(known.get("operation"), work.operation, OVERRIDDEN_HOLDS),
+            overrides=overrides_of(known.get("operation"), work.operation),
             uncordoned=uncordoned,
             cordoned=known.get("cordoned_by") == PURPOSE and not self._lost,
             unwritten=self._unwritten,
@@ -271,7 +262,7 @@ class _Failed:
         work, undone = self._work, []
         # Do not require the claim: without it, a healthy node must still be uncordoned. If another run has taken the
         # claim since the look at the node, that run works on it now.
-        self._try(lambda: undone.append(work.uncordon(claimed=False)))
+        self._try(lambda: undone.append(work.uncordon(claimed=False)["changed"]))
         if self._lost:
             return False
         try:

@@ -67,8 +67,8 @@ class Work:
         self.changed |= found["changed"]
         return found
 
-    def uncordon(self, *, phase: str = "", claimed: bool = True) -> bool:
-        """Undo our cordon; return whether there was one.
+    def uncordon(self, *, phase: str = "", claimed: bool = True) -> Result:
+        """Undo our cordon; return whether there was one as ``changed``, and with a phase the record as ``operation``.
 
         Without a phase, the work on the node ends before it is done. Then a cordon that is older than this work stays.
 
@@ -77,7 +77,7 @@ class Work:
             claimed: The run must have the claim. If not, it is enough that no other run has it.
         """
         if not phase and stays_cordoned(read_node(self.context.cluster, self.node)):
-            return False
+            return {"changed": False}
         params: Mapping[str, Any] = {
             "name": self.node,
             "owner": PURPOSE,
@@ -89,7 +89,7 @@ class Work:
         }
         found = cordon.cordon(self.context, params)
         self.changed |= found["changed"]
-        return bool(found["changed"])
+        return found
 
     def opt_in(self) -> None:
         """Undo the opt-outs, also those of an earlier run with other settings."""
@@ -141,7 +141,7 @@ class Work:
 
     def put_back(self, group: str, record: str, why: str) -> str:
         """Put back a node that is cordoned, and leave it; see :meth:`leave`. Return the outcome as text."""
-        uncordoned = self.uncordon()
+        uncordoned = self.uncordon()["changed"]
         self.opt_in()
         self.leave(group, record, why)
         return "is uncordoned" if uncordoned else "is kept cordoned for an earlier operation"

@@ -355,11 +355,14 @@ def test_a_node_that_another_run_has_finished_meanwhile_is_no_failure(cluster):
     assert cluster.ledger().failed("kernel") == 0
 
 
-@pytest.mark.parametrize("steps", [["reboot", "ready", "finish"], ["ready", "finish"]])
-def test_holds_that_this_run_or_an_earlier_one_overrode_are_named(cluster, steps):
-    at_work(cluster, "ready", boot_id="boot-2", operation={**record("ready"), "overridden_holds": ["shop/app", 3]})
-    found = finish(cluster, needed="a kernel", settings=settings(override_holds=True), steps=steps)
-    assert found["result"]["detail"] == "a kernel; holds were overridden: shop/app"
+def test_all_that_the_runs_of_an_operation_did_despite_holds_and_budgets_is_named(cluster):
+    """The run that reports may have other options than the one that died."""
+    despite = {"overridden_holds": ["shop/app", 3], "deleted_pods": ["shop/db-0"]}
+    at_work(cluster, "ready", boot_id="boot-2", operation={**record("ready"), **despite})
+    found = finish(cluster, needed="a kernel", steps=["ready", "finish"])
+    assert found["result"]["detail"] == (
+        "a kernel; holds were overridden: shop/app; pods were deleted despite their budgets: shop/db-0"
+    )
     assert cluster.marks()["operation"]["detail"] == found["result"]["detail"]
 
 

@@ -118,9 +118,24 @@ def test_a_node_that_is_held_at_the_last_moment(ready, sent_before, step, way_ou
     assert ("not Ready" in found.why) is (not ready)
 
 
+def test_an_entry_names_all_that_happened_despite_holds_and_budgets():
+    """Its text names the first ten, and how many more there are."""
+    holds = [f"shop/app-{number}" for number in range(12)]
+    record = {"id": "kernel", "overridden_holds": holds, "deleted_pods": []}
+    known = end_rules.overrides_of(record, "kernel")
+    entry = end_rules.result_of("node-1", "rebooted", "", record=record, before=None, after=None)
+    assert known == {"overridden_holds": holds}
+    assert {name: entry.get(name) for name in ("overridden_holds", "deleted_pods")} == {**known, "deleted_pods": None}
+    assert end_rules.detail_of("a kernel", known).endswith("shop/app-9, and 2 more")
+    assert end_rules.overrides_of(record, "firmware") == end_rules.overrides_of(None, "kernel") == {}
+
+
 def test_why_a_node_was_rebooted():
-    assert end_rules.detail_of("a kernel", [], []) == "a kernel"
-    assert end_rules.detail_of("a kernel", ["a/b", "c/d"], []) == "a kernel; holds were overridden: a/b, c/d"
+    assert end_rules.detail_of("a kernel", {}) == "a kernel"
+    overrides = {"deleted_pods": ["shop/db"], "overridden_holds": ["a/b", "c/d"]}
+    assert end_rules.detail_of("a kernel", overrides) == (
+        "a kernel; holds were overridden: a/b, c/d; pods were deleted despite their budgets: shop/db"
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,8 +144,8 @@ def test_why_a_node_was_rebooted():
         ({}, "Drain: it timed out."),
         ({"uncordoned": True}, "Drain: it timed out. The node was uncordoned."),
         (
-            {"overridden": ["a/b"], "uncordoned": True},
-            "it timed out. Holds were overridden: a/b. The node was uncordoned.",
+            {"overrides": {"overridden_holds": ["a/b"], "deleted_pods": ["c/d"]}, "uncordoned": True},
+            "out. Holds were overridden: a/b. Pods were deleted despite their budgets: c/d. The node was uncordoned.",
         ),
         ({"cordoned": True}, "it timed out. The node stays cordoned: fix its problem"),
         ({"unwritten": ["No API."]}, "it timed out. Not everything could be undone: No API. Run"),
@@ -138,5 +153,5 @@ def test_why_a_node_was_rebooted():
     ],
 )
 def test_what_a_report_says_of_a_failure(known, words):
-    options = {"overridden": [], "uncordoned": False, "cordoned": False, "unwritten": [], "lost": False, **known}
+    options = {"overrides": {}, "uncordoned": False, "cordoned": False, "unwritten": [], "lost": False, **known}
     assert words in end_rules.detail_of_failure("Drain", "it timed out.", **options)
