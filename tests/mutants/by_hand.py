@@ -352,6 +352,20 @@ MUTANTS = [
         "::test_all_that_the_runs_of_an_operation_did_despite_holds_and_budgets_is_named",
     ),
     Mutant(
+        "overridden-holds-of-a-resumed-reboot-forgotten",
+        2,
+        "The record forgets the holds that a dead run overrode, when the next run cordons the node again.",
+        Code("advance", "phase == 'cordon' and record['phase'] in _BEFORE_THE_REBOOT", "phase == 'cordon'"),
+        "tests/unit/budget/test_node_operation.py::test_overridden_holds_count_for_one_attempt",
+    ),
+    Mutant(
+        "overridden-holds-of-an-earlier-attempt-reported",
+        2,
+        "The report says that holds were overridden, which only an earlier, refused attempt overrode.",
+        Code("advance", "record.pop(OVERRIDDEN_HOLDS, None)"),
+        "tests/unit/budget/test_node_operation.py::test_overridden_holds_count_for_one_attempt",
+    ),
+    Mutant(
         "hold-of-another-maintainer-ignored",
         2,
         "A node that another writer maintains is started.",

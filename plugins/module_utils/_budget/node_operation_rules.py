@@ -164,8 +164,9 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
     phase = params.get("phase") or record["phase"]
     run = params.get("run") or record.get("run", "")
     if phase == "cordon" and record["phase"] in _BEFORE_THE_REBOOT:
-        # The reboot begins here. No earlier boot of the node counts.
+        # The reboot begins here. No earlier boot of the node counts, and no hold that an earlier attempt overrode.
         record = {**record, "boot_id_before": node_rules.boot_id(node), "versions_before": node_rules.versions(node)}
+        record.pop(OVERRIDDEN_HOLDS, None)
     for what, names in (params.get("noted") or {}).items():
         if names:
             known = dict.fromkeys([*noted(record, record["id"], what), *map(cut, names)])

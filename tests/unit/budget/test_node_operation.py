@@ -274,6 +274,26 @@ def test_names_are_added_to_those_of_earlier_runs(what, limit):
     assert len(noted(many, "kernel", what)) == limit
 
 
+@pytest.mark.parametrize(
+    ("later", "kept"),
+    [
+        ([step("reboot", run="run-2")], True),
+        ([step("cordon", run="run-2"), step("drain")], True),
+        ([step("ready"), step("uncordon"), step(result="rebooted")], True),
+        ([step("hold")], True),
+        ([step("hold"), step("cordon")], False),
+        ([step(result="failed"), step("slot"), step("cordon")], False),
+    ],
+    ids=["resumed", "cordoned again", "rebooted", "refused", "next attempt", "next attempt after a failure"],
+)
+def test_overridden_holds_count_for_one_attempt(later, kept):
+    reboot = step("reboot", noted={"overridden_holds": ["shop/app"], "deleted_pods": ["shop/db-0"]})
+    steps = [step("cordon"), step("drain"), reboot, *later]
+    record = through(*enumerate(steps))
+    assert noted(record, "kernel", "overridden_holds") == (["shop/app"] if kept else [])
+    assert noted(record, "kernel", "deleted_pods") == ["shop/db-0"]
+
+
 @pytest.mark.parametrize("record", [None, {}, {"id": "firmware", "volumes": ["a"]}, {"id": "kernel", "volumes": "a"}])
 def test_names_of_another_operation_or_of_another_type_do_not_count(record):
     assert noted(record, "kernel", "volumes") == []
