@@ -36,6 +36,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
     boot_to_end,
     phase_of,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.event_rules import waits
@@ -91,8 +92,6 @@ class ActionModule(BuiltinReboot):
         self._run_id: str = self._params.get("run") or ""
         self._phases: dict[str, float] = {}
         self._passed = gate.Pass("")
-        # The overridden holds that are recorded; ``None`` before the first record.
-        self._recorded: set[str] | None = None
         self._sent = False
         self._boot_id = ""
         # The boot that an earlier run of the operation began to end.
@@ -209,11 +208,12 @@ class ActionModule(BuiltinReboot):
         """Look a last time and then send the command, until the node accepts it or finally refuses it."""
         given = "reboot_command" in self._task.args
         programs = self._programs(task_vars, distribution)
-        self._record_reboot()
+        record = last_look.RebootRecord(self._context, self._params.get("node") or "", self._params)
+        record.add(self._passed.overridden_names)
         wait, late = Deadline(_TRY_FOR), 0
         while True:
             state = self._look(first=False)
-            if self._record_reboot():
+            if record.add(self._passed.overridden_names):
                 # The write may wait for the API server, so look again.
                 continue
             result, again = self._act(state, self._command(state, programs, distribution))
@@ -223,17 +223,6 @@ class ActionModule(BuiltinReboot):
             elif not again or given or wait.passed:
                 return result
             time.sleep(_TRY_EVERY)
-
-    def _record_reboot(self) -> bool:
-        """Record the reboot and the holds that it overrides. Return whether that was written."""
-        names = set(self._passed.overridden_names)
-        if not self._params.get("node") or (self._recorded is not None and names <= self._recorded):
-            return False
-        record_phase(
-            self._cluster(), self._params["node"], phase_of(self._params, "reboot"), overridden_holds=sorted(names)
-        )
-        self._recorded = names | (self._recorded or set())
-        return True
 
     def check_boot_time(self, distribution: dict[str, str], previous_boot_time: str) -> None:
         """Wait for another boot ID, too: a line of sudo before the boot time, or the user's command, can change it."""

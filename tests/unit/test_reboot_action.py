@@ -55,7 +55,6 @@ class Node:
             _params={**defaults, "inhibitor_timeout": 0, "run": "4711", **params},
             _run_id="4711",
             _passed=Pass(""),
-            _recorded=None,
             _sent=False,
             _boot_id=BOOT,
             _earlier="",
@@ -67,7 +66,7 @@ class Node:
             _connection=SimpleNamespace(get_option=lambda name: self.retries, set_option=self._set_option),
             _low_level_execute_command=self._execute,
             _execute_module=self._find,
-            _cluster=lambda: None,
+            _context=SimpleNamespace(cluster=None, traffic=dict),
         )
         monkeypatch.setattr(reboot.gate, "check", self._gate)
         monkeypatch.setattr(reboot.time, "sleep", self._sleep)
@@ -290,7 +289,8 @@ class TestResumed:
         node.recorded = []
         monkeypatch.setattr(reboot, "read_node", lambda *_arguments: node.node)
         monkeypatch.setattr(reboot.BuiltinReboot, "run", lambda *_arguments: node.reboot())
-        monkeypatch.setattr(reboot, "record_phase", lambda *known, **_more: node.recorded.append(known[2].name))
+        for module in (reboot, reboot.last_look):
+            monkeypatch.setattr(module, "record_phase", lambda *known, **_more: node.recorded.append(known[2].name))
         monkeypatch.setattr(reboot.runs, "heartbeat", lambda *_arguments, **_options: contextlib.nullcontext())
 
         def back(_cluster, _name, before, _deadline):
@@ -449,7 +449,7 @@ class TestGuard:
 
 
 def test_overridden_holds_are_recorded_before_the_act(monkeypatch):
-    node = Node(monkeypatch, override_holds=True)
+    node = Node(monkeypatch, override_holds=True, operation="kernel")
     holds = [{"namespace": "shop", "holder": "db"}]
     monkeypatch.setattr(
         reboot.gate, "check", lambda *_arguments, **_options: node.seen.append("gate") or Pass(BOOT, list(holds))
@@ -459,7 +459,7 @@ def test_overridden_holds_are_recorded_before_the_act(monkeypatch):
         node.seen.append(f"record {overridden_holds}")
         holds[:] = [*holds, {"namespace": "shop", "holder": "late"}][:2]
 
-    monkeypatch.setattr(reboot, "record_phase", record)
+    monkeypatch.setattr(reboot.last_look, "record_phase", record)
     node.action._passed = Pass(BOOT, list(holds))
     node.answers = [fine()]
     node.reboot()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,8 +19,6 @@ from .._api.runner import Context, Params, Result
 from .._api.times import from_text, seconds_between, to_text
 from .._api.watch import Deadline, retry_conflicts, wait_for
 from .._budget import runs as run_leases
-from .._budget.node_operation import record_phase
-from .._budget.node_operation_rules import phase_of
 from .._shared.bounds import some
 from . import evidence_rules, expired_keys, find_host, key_rules, last_look
 from . import host_rules as rules
@@ -131,7 +129,8 @@ class _Annotation:
     # -- present
 
     def put(self) -> Result:
-        change = last_look.repeat(lambda: retry_conflicts(self._try_to_put))
+        record = last_look.RebootRecord(self._context, self._target.node, self._params)
+        change = last_look.repeat(lambda: retry_conflicts(lambda: self._try_to_put(record)))
         if not self._params["wait"] or self._context.check_mode:
             return self._result(change, change.after)
         try:
@@ -144,7 +143,7 @@ class _Annotation:
             raise
         return self._result(change, host)
 
-    def _try_to_put(self) -> ObjectChange:
+    def _try_to_put(self, record: last_look.RebootRecord) -> ObjectChange:
         host = self._target.read()
         if why := rules.why_not(host):
             raise self._refused(host, why, "inert")
@@ -160,21 +159,19 @@ class _Annotation:
             )
         ours = written is not None and self._is_of_this_boot(written)
         if request and written and ours and request.value == value:
-            return self._adopt(host)
+            return self._adopt(host, record)
         if not self._key and (self._requested_by_others(host, request, written) or self._under_way(request, written)):
-            return self._adopt(host)
+            return self._adopt(host, record)
         if not self._key and not request and (why := rules.why_no_reboot(host)):
             raise self._refused(host, why, "no_reboot")
         consumer = find_host.consumer_uid(self._management, host)
-        self._record_phase()
+        record.add()
         look = self._target.look(
             self._run,
             override_holds=self._params["override_holds"],
             boot_id=self._params.get("boot_id") or "",
             down=bool(self._params.get("not_ready")),
         )
-        if look.overridden:
-            self._record_phase(look.overridden)
         if request is None or written is None or not ours:
             # A key of an earlier attempt proves nothing about this boot if the node has booted since.
             written = rules.to_write(
@@ -186,19 +183,14 @@ class _Annotation:
                 consumer=consumer,
                 overridden=_recorded_holds(look.overridden),
             )
-        look.check()
+        look.check(record)
         return ObjectChange(host, self._write(host, value, written, once=True))
 
-    def _adopt(self, host: Object) -> ObjectChange:
+    def _adopt(self, host: Object, record: last_look.RebootRecord) -> ObjectChange:
         """Wait for what was requested before: from now on, the node may go down in this run."""
         self._target.check_claim(self._run)
-        self._record_phase()
+        record.add()
         return ObjectChange(host, host)
-
-    def _record_phase(self, overridden: Collection[str] = ()) -> None:
-        if self._target.node:
-            phase = phase_of(self._params, "reboot")
-            record_phase(self._context.cluster, self._target.node, phase, overridden_holds=overridden)
 
     def _is_of_this_boot(self, written: Written) -> bool:
         """Return whether a key was written for this node and, as far as is known, in its present boot."""

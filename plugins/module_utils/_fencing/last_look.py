@@ -10,13 +10,16 @@ or another run may finish with it. So the act checks the age of the look, on a c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
 from .._api.cluster import Cluster
 from .._api.errors import HoldfastError, Refused, TimedOut
+from .._api.runner import Context, Params
 from .._budget import gate
+from .._budget.node_operation import record_phase
+from .._budget.node_operation_rules import phase_of
 from . import still_down_rules
 
 # Seconds. With the timeouts of one request, it stays below the time after which a run counts as dead.
@@ -60,13 +63,37 @@ class Look:
         """The time until which the look counts."""
         return self.began + GOOD_FOR
 
-    def check(self) -> None:
-        """Check the age of the look. Call this directly before the act.
+    def check(self, record: RebootRecord | None = None) -> None:
+        """Check the age of the look, and that the holds it overrides are recorded. Call this directly before the act.
 
         Raises:
-            Stale: The look is too old.
+            Stale: The look is too old, or the record was written just now: that may take a while.
         """
+        if record is not None and record.add(self.overridden):
+            raise Stale("The reboot was recorded after the last check of the node.")
         check(self.began)
+
+
+class RebootRecord:
+    """Records a reboot in the operation that it is part of, and the holds that it overrides, before the act.
+
+    Args:
+        node: The Node's name; empty if it is unknown. Then nothing is recorded.
+        params: The options ``operation`` and ``run``. Without an operation, nothing is recorded.
+    """
+
+    def __init__(self, context: Context, node: str, params: Params) -> None:
+        self._context, self._node = context, node
+        self._phase = phase_of(params, "reboot") if node else None
+        self._written: set[str] | None = None
+
+    def add(self, overridden: Collection[str] = ()) -> bool:
+        """Record the reboot and the holds that it overrides; return whether that was written."""
+        if self._phase is None or (self._written is not None and self._written.issuperset(overridden)):
+            return False
+        record_phase(self._context.cluster, self._node, self._phase, overridden_holds=overridden)
+        self._written = {*overridden, *(self._written or ())}
+        return True
 
 
 def check(began: float) -> None:

@@ -339,6 +339,27 @@ class TestGate:
         assert done["overridden_holds"] == ["shop/db"]
         assert json.loads(server.annotations[RECORDS])["ours"]["overridden"] == ["shop/db"]
 
+    @pytest.mark.parametrize("late", [False, True])
+    def test_overridden_holds_are_recorded_before_the_annotation(self, late):
+        """Also a hold that comes while the phase is recorded."""
+        server, recorded = Server(), []
+        server.claim("mine")
+        if late:
+            server.before_write = server.hold
+        else:
+            server.hold()
+        write = server.annotate
+
+        def annotate(path, changes):
+            if path == HOST:
+                record = server.objects[NODE]["metadata"]["annotations"]["holdfast.dev/operation"]
+                recorded.append({name: json.loads(record).get(name) for name in ("phase", "overridden_holds")})
+            write(path, changes)
+
+        server.annotate = annotate
+        server.run(override_holds=True, operation="kernel", run="mine")
+        assert recorded == [{"phase": "reboot", "overridden_holds": ["shop/db"]}]
+
     def test_held_at_the_last_moment(self):
         server = Server()
 

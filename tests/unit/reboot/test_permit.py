@@ -12,7 +12,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused, TimedOut, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import permit
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.permit import reboot_gate
 
 CLAIM = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
@@ -78,7 +77,7 @@ def test_a_record_that_fails_says_that_nothing_was_sent(cluster, monkeypatch):
     def record(*_arguments, **_options):
         raise Unreachable("away")
 
-    monkeypatch.setattr(permit, "record_phase", record)
+    monkeypatch.setattr(last_look, "record_phase", record)
     with pytest.raises(Unreachable) as caught:
         ask(cluster)
     assert caught.value.fields["gate"] is True
