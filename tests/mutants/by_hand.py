@@ -457,6 +457,20 @@ MUTANTS = [
     ),
     # -- 4: drain
     Mutant(
+        "drain-forgets-volumes-of-late-pods",
+        4,
+        "The drain ends while the volume of a pod that came during it is still attached.",
+        Code("_DrainRun._await_volumes_of_new_pods", "self._volumes |= found"),
+        "tests/unit/drain/test_send.py::test_the_volume_of_a_pod_that_came_during_the_drain_is_waited_for",
+    ),
+    Mutant(
+        "drain-does-not-record-volumes-of-late-pods",
+        4,
+        "A drain that is resumed does not know the volume of a pod that came during the drain of a dead run.",
+        Code("_DrainRun._await_volumes_of_new_pods", "self._note(volumes=sorted(found))"),
+        "tests/unit/drain/test_send.py::test_the_volume_of_a_pod_that_came_during_the_drain_is_waited_for",
+    ),
+    Mutant(
         "drain-deletes-pods",
         4,
         "Pods are deleted, past the eviction API.",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -17,7 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.drain import _DrainRun, _refusal, drain
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import Options, Plan, Pod, read_pod
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import Options, Plan, Pod
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.state_rules import Drain
 from ansible_collections.holdfast.kubernetes.plugins.modules import drain as module
 
@@ -118,7 +119,9 @@ def test_before_it_fails_a_drain_looks_at_the_pods_once_more():
 
 def pod_with_a_volume(cluster):
     """A pod on the node, and its claim of a volume that is attached to the node."""
-    pod = {"metadata": {"name": "db-0", "namespace": "shop", "uid": "u2"}, "spec": {"nodeName": "node-1"}}
+    owner = {"kind": "StatefulSet", "name": "db", "controller": True}
+    metadata = {"name": "db-0", "namespace": "shop", "uid": "u2", "ownerReferences": [owner]}
+    pod = {"metadata": metadata, "spec": {"nodeName": "node-1"}}
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     cluster._store("TEST", "/api/v1/namespaces/shop/pods/db-0", pod)
     claim = {"metadata": {"name": "data", "namespace": "shop"}, "spec": {"volumeName": "pv-1"}}
@@ -130,21 +133,36 @@ def pod_with_a_volume(cluster):
     return pod
 
 
+def at_work(cluster, **record):
+    """A run of the operation drains the node."""
+    known = {"id": "kernel", "run": "dead", "started": AT, "since": AT, "phase": "drain", "phases": {}, "result": ""}
+    known |= {"boot_id_before": "boot-1", "unschedulable_before": False, "detail": "", **record}
+    claim = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
+    cordon = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedulable_before": False}
+    cluster.node(unschedulable=True, claim=claim, cordon=cordon, operation=known)
+
+
 @pytest.mark.parametrize("waits", [True, False])
-def test_the_volume_of_a_pod_that_came_during_the_drain_is_waited_for(monkeypatch, waits):
-    cluster, noted = QuietCluster(), []
-    monkeypatch.setattr(_DrainRun, "_note", lambda _self, **names: noted.append(names))
-    options = params(wait_for_volumes=waits)
+def test_the_volume_of_a_pod_that_came_during_the_drain_is_waited_for(waits):
+    cluster = QuietCluster()
+    at_work(cluster)
+    pod_with_a_volume(cluster)
+
+    def leave(_verb, path, _body):
+        if "/eviction/" in path:
+            del cluster.objects["/api/v1/namespaces/shop/pods/db-0"]
+
+    cluster.hooks.append(leave)
+    options = params(wait_for_volumes=waits, operation="kernel", run="me", owner="rolling_reboot", timeout=1)
     context = Context(options)
     context.cluster = cluster
-    work = _DrainRun(context, options, Deadline(0), Plan())
-    work.state.saw_all([read_pod(pod_with_a_volume(cluster))], 0.0)
+    # The pod came after the plan.
+    work = _DrainRun(context, options, Deadline(1), Plan())
 
-    with pytest.raises(TimedOut):
-        work._loop()
-
-    assert work._volumes == ({"pv-1"} if waits else set())
-    assert noted == ([{"volumes": ["pv-1"]}] if waits else [])
+    with pytest.raises(TimedOut, match="csi-x") if waits else nullcontext():
+        work.run()
+    # The next run waits for it, too.
+    assert cluster.marks()["operation"].get("volumes") == (["pv-1"] if waits else None)
 
 
 def test_a_volume_of_a_pod_that_came_back_is_not_waited_for():
@@ -174,11 +192,7 @@ def test_an_unexpected_error_of_an_eviction_ends_the_drain(monkeypatch):
 
 def test_a_drain_that_is_resumed_waits_for_the_volumes_of_pods_that_are_gone():
     cluster = QuietCluster()
-    record = {"id": "kernel", "run": "dead", "started": AT, "since": AT, "phase": "drain", "phases": {}, "result": ""}
-    record |= {"boot_id_before": "boot-1", "unschedulable_before": False, "detail": "", "volumes": ["pv-1"]}
-    claim = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
-    cordon = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedulable_before": False}
-    cluster.node(unschedulable=True, claim=claim, cordon=cordon, operation=record)
+    at_work(cluster, volumes=["pv-1"])
     source = {"nodeName": "node-1", "attacher": "d", "source": {"persistentVolumeName": "pv-1"}}
     attachment = {"metadata": {"name": "csi-x"}, "spec": source, "status": {"attached": True}}
     cluster._store("TEST", "/apis/storage.k8s.io/v1/volumeattachments/csi-x", attachment)

@@ -16,6 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.finish import reboot_finish
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.permit import reboot_gate
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_finish as module
 
@@ -364,6 +365,23 @@ def test_all_that_the_runs_of_an_operation_did_despite_holds_and_budgets_is_name
         "a kernel; holds were overridden: shop/app; pods were deleted despite their budgets: shop/db-0"
     )
     assert cluster.marks()["operation"]["detail"] == found["result"]["detail"]
+
+
+def test_a_run_that_resumes_reports_the_holds_that_the_dead_run_overrode(cluster):
+    cluster.hold()
+    params = {"name": "node-1", "operation": "kernel", "run": "me", "boot_id": "boot-1", "override_holds": True}
+    context = Context(params)
+    context.cluster = cluster
+    assert reboot_gate(context, params)["step"] == "go"
+
+    # The run dies after it has sent the reboot. The next one does not override holds.
+    cluster.ledger(ledger=slot("next"))
+    recorded = {**cluster.marks()["operation"], "run": "next"}
+    at_work(cluster, "reboot", boot_id="boot-2", operation=recorded, claim={**CLAIM, "run": "next"})
+    found = finish(cluster, needed="a kernel", run="next", steps=["ready", "finish"])
+
+    assert found["result"]["detail"] == "a kernel; holds were overridden: shop/app"
+    assert found["result"]["overridden_holds"] == ["shop/app"]
 
 
 @pytest.mark.parametrize("operation", ["kernel", "another"])
