@@ -12,7 +12,8 @@ version_added: 0.1.0
 description:
   - Marks a node unschedulable, and records in an annotation who did it, why, when, and whether it was unschedulable before.
   - O(state=uncordoned) restores the earlier state. A node that someone else had cordoned stays cordoned. A node that has
-    received the annotation C(holdfast.dev/keep-cordoned) in the meantime also stays cordoned.
+    received the annotation C(holdfast.dev/keep-cordoned) in the meantime also stays cordoned, and so does a node that
+    another client has uncordoned and cordoned again. The managed fields of the Node say which client that was.
 options:
   state:
     description:

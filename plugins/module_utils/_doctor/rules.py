@@ -19,6 +19,7 @@ from .._budget import lifecycle_rules
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
 from .._budget.node_operation_rules import is_midway, unchecked
+from .._drain.cordon_rules import others_cordon
 from .._failover.taint_rules import taint_of
 from .._nodes import health_check_rules, optout_rules
 from . import advice_rules
@@ -224,6 +225,9 @@ def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
         return f"{what}; the node was cordoned before, and stays cordoned"
     if KEEP_CORDONED in node_rules.annotations_of(node):
         return f"{what}; the node stays cordoned ({KEEP_CORDONED})"
+    others = others_cordon(node)
+    if others:
+        return f"{what}; {others} has cordoned the node again, so it stays cordoned"
     return what
 
 

@@ -193,7 +193,7 @@ class _Failed:
             " ".join(filter(None, (self._why, self._lost))),
             overrides=overrides_of(known.get("operation"), work.operation),
             uncordoned=uncordoned,
-            cordoned=known.get("cordoned_by") == PURPOSE and not self._lost,
+            cordoned=known.get("cordoned_by") == PURPOSE and not (self._lost or work.cordon_ended),
             unwritten=self._unwritten,
             lost=bool(uncounted),
         )
@@ -258,11 +258,11 @@ class _Failed:
         }, False
 
     def _put_back(self) -> bool:
-        """Uncordon a healthy node; return whether it was cordoned."""
+        """Give a healthy node back; return whether that made it schedulable."""
         work, undone = self._work, []
         # Do not require the claim: without it, a healthy node must still be uncordoned. If another run has taken the
         # claim since the look at the node, that run works on it now.
-        self._try(lambda: undone.append(work.uncordon(claimed=False)["changed"]))
+        self._try(lambda: undone.append(work.uncordon(claimed=False)["freed"]))
         if self._lost:
             return False
         try:

@@ -40,6 +40,7 @@ class Work:
         conditions: The run shows its work in the lifecycle conditions of the node.
         taint: The node has a taint while it waits for its turn.
         changed: Whether something was changed.
+        cordon_ended: Our cordon is removed. If the node stays cordoned, someone else wants that.
     """
 
     context: Context
@@ -50,6 +51,7 @@ class Work:
     conditions: bool = False
     taint: bool = False
     changed: bool = False
+    cordon_ended: bool = False
 
     def record(self, phase: str = "", result: str = "", detail: str = "", *, claimed: bool = False) -> dict[str, Any]:
         """Record the phase or the result; return the record."""
@@ -68,7 +70,7 @@ class Work:
         return found
 
     def uncordon(self, *, phase: str = "", claimed: bool = True) -> Result:
-        """Undo our cordon; return whether there was one as ``changed``, and with a phase the record as ``operation``.
+        """Undo our cordon; return its result, and as ``freed`` whether that made the node schedulable.
 
         Without a phase, the work on the node ends before it is done. Then a cordon that is older than this work stays.
 
@@ -77,7 +79,7 @@ class Work:
             claimed: The run must have the claim. If not, it is enough that no other run has it.
         """
         if not phase and stays_cordoned(read_node(self.context.cluster, self.node)):
-            return {"changed": False}
+            return {"freed": False}
         params: Mapping[str, Any] = {
             "name": self.node,
             "owner": PURPOSE,
@@ -89,7 +91,8 @@ class Work:
         }
         found = cordon.cordon(self.context, params)
         self.changed |= found["changed"]
-        return found
+        self.cordon_ended |= found["changed"]
+        return {**found, "freed": found["changed"] and not found["unschedulable"]}
 
     def opt_in(self) -> None:
         """Undo the opt-outs, also those of an earlier run with other settings."""
@@ -141,10 +144,10 @@ class Work:
 
     def put_back(self, group: str, record: str, why: str) -> str:
         """Put back a node that is cordoned, and leave it; see :meth:`leave`. Return the outcome as text."""
-        uncordoned = self.uncordon()["changed"]
+        uncordoned = self.uncordon()["freed"]
         self.opt_in()
         self.leave(group, record, why)
-        return "is uncordoned" if uncordoned else "is kept cordoned for an earlier operation"
+        return "is uncordoned" if uncordoned else "stays cordoned"
 
     @property
     def _shown(self) -> lifecycle_rules.Work:

@@ -580,6 +580,15 @@ def test_what_is_said_of_a_cordon(left, kept, why):
     assert why in only(snapshot(item), "cordon").why
 
 
+def test_the_cordon_of_a_client_that_has_cordoned_the_node_again():
+    item = node("n", {"cordon": {"owner": "rolling_reboot"}})
+    item["metadata"]["managedFields"] = [
+        {"manager": "kubectl-cordon", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}},
+        {"manager": "run", "fieldsV1": {"f:metadata": {"f:annotations": {"f:holdfast.dev/cordon": {}}}}},
+    ]
+    assert "kubectl-cordon has cordoned the node again, so it stays cordoned" in only(snapshot(item), "cordon").why
+
+
 def test_what_is_said_of_a_failed_slot():
     found = only(snapshot(node(), groups={"g": ledger(slot(DEAD, state="failed"))}), "slot")
     assert found.why == "failed (it was slow), group g, operation kernel; stays because its node has failed"

@@ -188,10 +188,7 @@ class TestNodeThatHasNotPassedItsCheckSinceAnEarlierOperation:
     def test_a_hold_that_refuses_the_reboot_leaves_it_cordoned(self, unchecked):
         found = finish(unchecked, rebooted={"step": "held", "why": "held by shop/app"})
 
-        assert (
-            found["why"]
-            == "Node node-1 is kept cordoned for an earlier operation, and tried again later: held by shop/app"
-        )
+        assert found["why"] == "Node node-1 stays cordoned, and tried again later: held by shop/app"
         assert unchecked.cordoned()
         assert unchecked.ledger().slots == {}
 
@@ -201,6 +198,30 @@ class TestNodeThatHasNotPassedItsCheckSinceAnEarlierOperation:
 
         assert not unchecked.cordoned()
         assert "unchecked" not in unchecked.marks()["operation"]
+
+
+class TestNodeThatSomeoneElseHasCordonedAgain:
+    @pytest.fixture
+    def again(self, cluster):
+        at_work(cluster, "drain")
+        cluster.objects[paths.node("node-1")]["metadata"]["managedFields"] = [
+            {"manager": "kubectl-cordon", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}},
+            {"manager": "run", "fieldsV1": {"f:metadata": {"f:annotations": {"f:holdfast.dev/cordon": {}}}}},
+        ]
+        return cluster
+
+    def test_a_failure_does_not_say_that_it_was_uncordoned(self, again):
+        found = finish(again, failed=BROKEN, where="Drain")
+
+        assert found["result"]["detail"] == "Drain: It timed out."
+        assert again.cordoned()
+        assert "cordon" not in again.marks()
+
+    def test_a_hold_that_refuses_the_reboot_leaves_it_cordoned(self, again):
+        found = finish(again, rebooted={"step": "held", "why": "held by shop/app"})
+
+        assert found["why"] == "Node node-1 stays cordoned, and tried again later: held by shop/app"
+        assert again.cordoned()
 
 
 def test_no_slot_is_given_back_for_a_node_that_is_down(cluster):
