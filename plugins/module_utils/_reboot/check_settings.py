@@ -60,7 +60,7 @@ def _budget(settings: Settings) -> None:
     policy = policy_of(settings)
     if settings["control_plane_group"] == NO_GROUP and policy.max_unavailable not in ("0", "1"):
         raise InvalidInput(
-            f"rolling_reboot_control_plane_group {NO_GROUP} needs rolling_reboot_max_unavailable 1, because "
+            f"rolling_reboot_control_plane_group {NO_GROUP} needs rolling_reboot_max_unavailable 1 or 0, because "
             f"control-plane nodes are rebooted one at a time. It is {settings['max_unavailable']}. Leave "
             "rolling_reboot_control_plane_group out, and they have a group of their own."
         )

@@ -41,7 +41,10 @@ def test_the_defaults_can_work():
         ({"window_time_zone": "Europe/Berln"}, 'rolling_reboot_window_time_zone: time_zone "Europe/Berln" is unknown'),
         ({"max_unavailable": "lots"}, 'max_unavailable must be a whole number or a share such as "10%", it is "lots"'),
         ({"max_domains": 1}, "max_domains need topology_key"),
-        ({"control_plane_group": "none", "max_unavailable": "2"}, "none needs rolling_reboot_max_unavailable 1"),
+        (
+            {"control_plane_group": "none", "max_unavailable": "2"},
+            "none needs rolling_reboot_max_unavailable 1 or 0, because",
+        ),
         ({"control_plane_group": "none", "max_unavailable": "10%"}, "because control-plane nodes are rebooted one at"),
         ({"max_failed": -1}, "max_failed must be 0 or more"),
         ({"drain_timeout": 0}, "timeout must be positive, it is 0"),
