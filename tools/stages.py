@@ -42,7 +42,8 @@ BIN = Path(sys.executable).parent
 # The numbers of real and of simulated nodes that the integration tests and the scenarios need.
 NODES = 3
 SIMULATED = 20
-# Processes that share the integration tests: one for each real node, one for Machines, and two for all other tests.
+# Processes that share the integration tests. Six groups of tests stay in one process each, see
+# tests/integration/support/sharing.py. All other tests run in any of them.
 INTEGRATION_PROCESSES = 6
 # tests/lab has the lab's own code, and its unit tests.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
