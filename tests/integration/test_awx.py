@@ -81,7 +81,6 @@ def test_a_wrong_answer_stops_the_job_before_anything_is_read(rolling, nodes, aw
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_four_slices_share_one_budget_while_two_are_killed_and_relaunched(rolling, nodes, awx, kubeconfig):
     names = nodes(40)
     before = rolling.boot_ids(names)

@@ -21,7 +21,7 @@ from lab.patience import PATIENCE
 
 # Beside the environment that runs the tests, wherever the tested tree is. The package ansible contains awx.awx.
 PEERS = Path(sys.prefix).parent / "venv-peers"
-pytestmark = [pytest.mark.long, pytest.mark.slow]
+pytestmark = pytest.mark.long
 NAMES = {
     "credentials": ["cluster", "bmc", "nodes"],
     "execution_environments": ["holdfast"],

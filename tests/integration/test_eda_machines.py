@@ -132,7 +132,6 @@ def test_the_second_point_is_not_taken_for_the_first(fleet, rulebooks):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_killed_with_its_playbook_it_resumes_when_it_is_started_again(fleet, rulebooks):
     (name,) = guarded(fleet)
     run = rulebooks.start("guard_machine", waiting_machine_namespace=fleet.namespace)

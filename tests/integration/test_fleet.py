@@ -51,7 +51,6 @@ def test_eight_jobs_share_one_budget(rolling, nodes, kubeconfig):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_jobs_stay_within_one_zone_at_a_time(rolling, nodes, kubeconfig):
     names = nodes(9)
     zone = {name: f"zone-{number % 3}" for number, name in enumerate(names)}

@@ -25,7 +25,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import node_claim
 from lab import Lab
 from lab.patience import PATIENCE
 
-pytestmark = [pytest.mark.nodes, pytest.mark.slow]
+pytestmark = pytest.mark.nodes
 
 # systemd 252 and systemd 257.
 OLD, NEW = "node-3", "node-2"

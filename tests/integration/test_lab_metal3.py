@@ -262,7 +262,6 @@ def test_metal3s_own_times(hosts, nodes, world):
     assert host.commands == ["nothing", "off", "off"]
 
 
-@pytest.mark.slow
 @pytest.mark.nodes
 @pytest.mark.parametrize("name", ["node-1", "node-2"])
 @pytest.mark.parametrize("value", [HARD, SOFT])

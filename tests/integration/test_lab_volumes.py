@@ -82,7 +82,6 @@ def test_attaching_takes_its_time(volumes, world, nodes):
     assert time.monotonic() > before + 3
 
 
-@pytest.mark.slow
 def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, nodes):
     # All pods start on it before the other node exists.
     (dead,) = nodes()
@@ -103,7 +102,6 @@ def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, no
     volumes.until_ready("db", 4)
 
 
-@pytest.mark.slow
 def test_a_driver_that_never_detaches(volumes, world, nodes):
     (dead,) = nodes()
     volumes.statefulset("db", 2, tolerations=AT_ONCE)

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role node_agent on a real node, from a bare one to a bare one. Each test continues from the one before it."""
+"""The role node_agent on a real node, from a bare one to a bare one.
+
+A test takes the agent that an earlier one left, or brings the node into the state that it needs with :meth:`Agent.be`.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import 
 from lab import Lab
 from lab.patience import PATIENCE
 
-pytestmark = [pytest.mark.nodes, pytest.mark.slow]
+pytestmark = pytest.mark.nodes
 
 NODE = "node-3"
 CONDITION = "ShutdownInhibited"
@@ -143,7 +146,7 @@ class Agent:
 @pytest.fixture(scope="module")
 def agent(stage: Callable[[], Any]) -> Iterator[Agent]:
     found = Agent(*stage())
-    # The tests build on each other, and the last one removes the rights of all agents.
+    # The tests share the agent of one node, and the last one removes the rights of all agents.
     with node_turns(found.lab, [NODE]), turn(found.lab, "agents"):
         if any("holdfast" in file for file in found.snapshot()["files"]) or found.condition():
             found.remove()

@@ -808,7 +808,6 @@ def test_in_a_play(down, bmc, ansible):
 
 
 @pytest.mark.nodes
-@pytest.mark.slow
 def test_a_real_node_is_fenced_and_comes_back(world, lab, tmp_path):
     with bound(world, lab, tmp_path) as hosts:
         host = hosts.add("node-3")

@@ -10,8 +10,8 @@ import re
 from xdist.scheduler import LoadScopeScheduling
 
 REAL_NODES = ("node-1", "node-2", "node-3")
-# Tests of real nodes, by the beginning of their ids: they install an agent, take locks, reboot. Tests of one file build
-# on each other. A test has the nodes that its parameters name, else the node below, else all nodes.
+# Tests of real nodes, by the beginning of their ids: they install an agent, take locks, reboot. Tests of one file share
+# what they set up on a node. A test has the nodes that its parameters name, else the node below, else all nodes.
 _REAL = {
     "test_agent_gap": "",
     "test_agent_holds": "",
