@@ -93,7 +93,7 @@ def test_a_person_s_cordon_stays_although_our_record_is_older(node):
     assert "kubectl has cordoned it again since holdfast" in " ".join(result["warnings"])
 
 
-def test_what_somebody_else_had_cordoned_stays(node):
+def test_a_node_that_someone_else_cordoned_stays_cordoned(node):
     node.kubectl(cordoned=True)
     node.take()
     assert node.record["unschedulable_before"] is True

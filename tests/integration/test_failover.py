@@ -343,7 +343,7 @@ def test_a_verify_command_that_says_on(failovers, victim):
     assert done.report["nodes"][0]["output"] == "on"
     assert victim.taint is None
     assert set(victim.world.pods(victim.name)) == {"stays"}
-    assert victim.record["result"] == "failed", "the next run goes on with it"
+    assert victim.record["result"] == "failed", "the next run resumes it"
     assert victim.claim == {}
 
 

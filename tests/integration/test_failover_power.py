@@ -129,7 +129,7 @@ def test_metal3_knew_it_before(loss, host, failovers, lab, tmp_path):
     host.faults(refused=["power on"])
     loss.cut()
     # metal3 looks at the host because it changed, finds it off, and can't switch it on.
-    host.annotate({"somebody": "was here"})
+    host.annotate({"other": "was here"})
     host.until_reported(on=False)
     try:
         refused = failovers.run(DEAD, bare_metal_host=host.name, soft_timeout=0).report["nodes"]
@@ -149,6 +149,6 @@ def test_metal3_knew_it_before(loss, host, failovers, lab, tmp_path):
         back = failovers.recover(DEAD, ready_timeout=PATIENCE)
     (entry,) = back.good().report["nodes"]
     loss.check_back(entry)
-    assert list(host.annotations) == ["somebody"]
+    assert list(host.annotations) == ["other"]
     # metal3 does it.
     assert "Switch node" not in back.output

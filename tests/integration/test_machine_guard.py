@@ -243,7 +243,7 @@ def test_hooks_that_can_not_hold_are_reported(guarding, fleet, world):
     assert [(hook["point"], hook["error"]) for hook in done.report["hooks"]] == [("pre-drain", "cannot_hold")]
     assert done.report["summary"]["cannot_hold"] == [lonely]
     assert points(done) == {(lonely, "pre-terminate"): "released"}
-    assert guarding.log == [f"after pre-terminate {lonely}"], "it had no hook of ours before its drain"
+    assert guarding.log == [f"after pre-terminate {lonely}"], "it had none of our hooks before its drain"
     fleet.until_gone(lonely)
 
 

@@ -97,7 +97,7 @@ def test_a_node_that_is_worked_on(world, nodes, info):
     assert found["operation"]["unschedulable_before"] is False
 
 
-def test_a_cordon_of_somebody_else(world, nodes, info):
+def test_a_cordon_without_our_record(world, nodes, info):
     (name,) = nodes(closed=True)
 
     found = info(name)

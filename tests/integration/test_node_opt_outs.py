@@ -144,7 +144,7 @@ def kill_after(monkeypatch, writes):
     monkeypatch.setattr(Cluster, "merge", last_words)
 
 
-def test_what_somebody_changed_meanwhile_stays(spared):
+def test_a_value_that_someone_else_changed_stays(spared):
     spared.run()
     spared.annotate({DISABLED: "by another user"})
     spared.machine.annotate({SKIP: "by another user"})

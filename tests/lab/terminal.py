@@ -51,7 +51,7 @@ class Frame:
 
     @property
     def decoded(self) -> list[Text]:
-        """The lines with their colours. A colour goes on over the end of a line until the next one."""
+        """The lines with their colours. A colour continues over the end of a line until the next one."""
         return list(AnsiDecoder().decode("\n".join(self.lines)))
 
 

@@ -1326,7 +1326,7 @@ MUTANTS = [
         8,
         "An opt-out that someone changed meanwhile is overwritten.",
         Code("_told", "ours if value == before else value", "ours"),
-        "tests/unit/nodes/test_opt_outs.py::test_what_somebody_changes_meanwhile_stays",
+        "tests/unit/nodes/test_opt_outs.py::test_a_value_that_someone_else_changes_stays",
     ),
     Mutant(
         "others-shutdown-file-taken",
@@ -1340,7 +1340,7 @@ MUTANTS = [
         8,
         "A lifecycle condition that another writer has set to True is overwritten, and removed.",
         Code("patch_of", "kind in mine or not _is_true(node, kind)", "True"),
-        "tests/unit/budget/test_lifecycle_rules.py::test_no_condition_or_taint_of_others_changes_and_none_of_ours_stays",
+        "tests/unit/budget/test_lifecycle_rules.py::test_no_condition_or_taint_of_others_changes_and_all_our_own_are_removed",
     ),
     Mutant(
         "others-condition-changed-meanwhile-removed",

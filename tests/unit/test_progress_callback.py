@@ -96,7 +96,7 @@ def test_texts_of_others_can_not_move_the_cursor(callback):
     assert callback.lines == ["worker-1: failed ( ]52;c;eA== )", "a\nb "]
 
 
-def test_without_a_folder_a_task_goes_on(folder):
+def test_without_a_folder_a_task_continues(folder):
     folder.rmdir()
     with _progress_file.telling(a_task(), {}, {"name": "a"}) as task:
         task.outcome = {"changed": True}

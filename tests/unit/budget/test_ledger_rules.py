@@ -135,7 +135,7 @@ class TestDecide:
     def test_the_node_itself_does_not_stand_in_its_own_way(self):
         assert decide(Ledger(), Policy(), [node("alfa", ready=False), node("bravo")], ask("alfa")).outcome == GRANTED
 
-    def test_waiting_is_for_what_somebody_works_on(self):
+    def test_a_node_waits_for_another_one_that_a_run_works_on(self):
         policy = Policy(max_unavailable="2")
         group = [node("alfa", ready=False), *nodes("bravo", "charlie")]
 
@@ -382,7 +382,7 @@ class TestFail:
         assert fail(failed, node("alfa"), "kernel", "no boot").slots == failed.slots
         assert fail(failed, node("alfa", boot_id="alfa-2"), "kernel", "no boot").slots == {}
 
-    def test_whoever_has_the_claim_goes_on_with_it(self):
+    def test_the_run_with_the_claim_keeps_the_slot(self):
         taken = ledger_of(slot("alfa"))
 
         ledger = fail(taken, node("alfa"), "kernel", "no slot", run="run-1", claimant=Claimant("run-2", "kernel"))
@@ -411,7 +411,7 @@ class TestFail:
 
 
 class TestGiveBack:
-    def test_whoever_has_it(self):
+    def test_without_a_run_any_slot_is_returned(self):
         assert give_back(ledger_of(slot("alfa", run="run-2")), "alfa").slots == {}
 
     def test_its_run_does(self):
@@ -433,7 +433,7 @@ class TestGiveBack:
         assert give_back(taken, "alfa", cordoned=True).slots == {}
 
     @pytest.mark.parametrize("operation", ["kernel", "firmware"])
-    def test_passes_back_to_whoever_works_under_it(self, operation):
+    def test_passes_back_to_the_run_that_has_the_claim(self, operation):
         taken = ledger_of(slot("alfa", run="run-2"))
 
         ledger = give_back(taken, "alfa", "run-2", Claimant("run-1", operation))
@@ -509,7 +509,7 @@ class TestHeal:
     def test_of_a_slot_without_a_run_nobody_can_tell(self):
         assert "alfa" in heal(ledger_of(slot("alfa", run="")), {"alfa": node("alfa", marked=False)}, frozenset()).slots
 
-    def test_whoever_looks_next_clears_it(self):
+    def test_the_next_run_clears_it(self):
         failed = ledger_of(slot("alfa", state=FAILED), operations=[{"id": "kernel", "failures": {"alfa": "no boot"}}])
 
         decision = decide(failed, Policy(), [node("alfa", boot_id="alfa-2"), node("bravo")], ask("bravo", "firmware"))
@@ -572,7 +572,7 @@ class TestOperations:
         assert len(ledger.operations) == KEPT_OPERATIONS + KEPT_OPEN
         assert ledger.operations[0]["id"] == f"left-{100 - KEPT_OPERATIONS + 1 - KEPT_OPEN}"
 
-    def test_one_that_goes_on_is_younger_than_one_that_ended(self):
+    def test_an_unfinished_operation_is_kept_longer_than_an_ended_one(self):
         ledger = Ledger()
         for number in range(KEPT_OPERATIONS + 5):
             for operation in ("long", f"short-{number}"):
@@ -747,7 +747,7 @@ def test_a_member_is_read_from_a_node():
 @pytest.mark.parametrize(
     ("annotation", "marked"), [(CLAIM, True), (CORDON, True), (OPERATION, False), (KEEP_CORDONED, False)]
 )
-def test_a_claim_or_a_cordon_of_ours_marks_a_member(annotation, marked):
+def test_our_claim_or_our_cordon_marks_a_member(annotation, marked):
     assert member({"metadata": {"name": "alfa", "annotations": {annotation: "{}"}}}, "").marked is marked
 
 
@@ -795,7 +795,7 @@ class Group(RuleBasedStateMachine):
         return self.zones[name] if self.policy.topology_key else ""
 
     def healed(self):
-        """Slots that whoever looks next is to clear."""
+        """Slots that the next run has to clear."""
         return {
             name
             for name, item in self.ledger.slots.items()
@@ -899,7 +899,7 @@ class Group(RuleBasedStateMachine):
         else:
             assert (given.since, given.boot_id) == (request.now, self.there[request.node].boot_id)
             taken = list(decision.ledger.slots)
-            assert all(self.fits(taken, name) for name in taken), "slots alone fit, whoever else is counted"
+            assert all(self.fits(taken, name) for name in taken), "slots alone fit, whichever other nodes are counted"
         self.ledger = decision.ledger
 
     def not_granted(self, decision, kept, busy, request):

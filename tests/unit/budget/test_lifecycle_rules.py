@@ -280,7 +280,7 @@ steps = st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from([ME, OTHER]
 
 
 @given(nodes, taints, steps)
-def test_no_condition_or_taint_of_others_changes_and_none_of_ours_stays(present, taints, changes):
+def test_no_condition_or_taint_of_others_changes_and_all_our_own_are_removed(present, taints, changes):
     before = {**a_node(taints=taints), "status": {"conditions": present}}
     node = before
     held = [item for item in present if item["type"] not in TYPES or item["status"] == "True"]

@@ -102,7 +102,7 @@ def test_writing_it_down_again_changes_nothing():
     assert advance(ended, node(), step(result="failed"), at(99)) is ended
 
 
-def test_the_next_run_is_recorded_and_the_phase_goes_on():
+def test_the_next_run_is_recorded_and_the_phase_continues():
     record = through((0, step("drain")), (100, step("drain", run="run-2")))
 
     assert (record["run"], record["since"], record["phases"]) == ("run-2", at(0), {})
@@ -150,7 +150,7 @@ def test_a_result_alone_ends_the_phase():
 
 
 @pytest.mark.parametrize("phase", ["drain", "cordon"])
-def test_what_had_failed_and_goes_on_does_not_count_the_time_between(phase):
+def test_a_resumed_node_does_not_count_the_time_since_its_failure(phase):
     record = through(
         (0, step("drain")), (5, step(result="failed", detail="timed out")), (1000, step(phase)), (1007, step("reboot"))
     )

@@ -259,7 +259,7 @@ def test_each_claim_changes_the_ledger():
 
 @pytest.mark.parametrize("claims", [0, 1])
 def test_a_claim_while_the_nodes_are_read_keeps_the_slot(ask, claims):
-    """Its run is taken for dead, and claims the node again; whoever saw it unclaimed can't store what follows."""
+    """Its run counts as dead, and claims the node again. So a decision without that claim is not stored."""
     api = Api(Ledger(Policy(), {"alfa": Slot("alfa", "other", "4711", "", claims=claims)}))
     api.dry_run = True  # Without signs of life.
     read, marks = api.items, {}

@@ -217,7 +217,7 @@ def test_when_a_run_is_dead(silent, gone):
 
 @pytest.mark.parametrize("work", ["claim", "slot"])
 def test_what_a_live_run_works_under_stays_even_if_another_run_left_it(work):
-    """Its run is dead, but another one has gone on with the node."""
+    """Its run is dead, but another run has resumed the node."""
     left = (cordon(), opt_outs(DEAD), record(DEAD))
     if work == "claim":
         seen = snapshot(node("n", *left, claim(LIVE)), groups={"g": ledger(slot(DEAD))})

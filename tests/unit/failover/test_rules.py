@@ -485,7 +485,7 @@ def entry_of(node, begun, **more):
     return json.dumps(audit_rules.entry_after(fenced, node, begun, {}, "now"))
 
 
-def test_entries_are_bounded_and_the_ones_that_go_on_stay():
+def test_entries_are_bounded_and_unfinished_ones_stay():
     data = {}
     for number in range(audit_rules.KEEP + 10):
         begun = {**record(result="moved" if number == 0 else "recovered"), "id": f"op-{number}"}

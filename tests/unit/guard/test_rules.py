@@ -91,7 +91,7 @@ class TestWhichMachines:
         assert GUARD.waits_at(waiting("pre-terminate")) == "pre-terminate"
         assert GUARD.waits_at(machine()) is None
         assert GUARD.waits_at(waiting(points=["pre-terminate"])) is None, "our hook is at the other point"
-        foreign = waiting(points=[], **{GUARD.key("pre-drain"): "somebody else"})
+        foreign = waiting(points=[], **{GUARD.key("pre-drain"): "someone else"})
         assert GUARD.waits_at(foreign) is None
 
     @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ class TestWhichMachines:
         assert GUARD.missing(machine("NotDeleting", "pre-drain"), POINTS) == {GUARD.key("pre-terminate"): "team"}
         assert GUARD.missing(machine(), ["pre-drain"]) == {GUARD.key("pre-drain"): "team"}
         assert GUARD.missing(waiting(points=["pre-drain"]), POINTS) == {}, "too late to do it unasked"
-        foreign = machine(**{GUARD.key("pre-drain"): "somebody else"})
+        foreign = machine(**{GUARD.key("pre-drain"): "someone else"})
         assert GUARD.missing(foreign, ["pre-drain"]) == {}, "another owner's hook stays"
 
     def test_a_point_that_was_skipped(self):
@@ -170,7 +170,7 @@ class TestWhoWorks:
         assert not self.may(waiting(record=claimed("run-1/2.1")), ["run-1/2.1"])
 
     def test_a_live_run_keeps_it_at_the_next_point_too(self):
-        """Somebody removed our hook by hand while the work was going on."""
+        """Someone removed our hook by hand during the work."""
         assert not self.may(waiting("pre-terminate", record=claimed("run-2/1.1")), ["run-2/1.1"])
 
     def test_what_has_failed_is_left_to_another_run(self):
@@ -388,7 +388,7 @@ class TestWhenItEnds:
             machine("Deleting", *POINTS),
         ):
             assert self.over(busy, stop="idle") == "", busy
-        assert self.over(machine("DrainingNode", "pre-drain"), stop="idle") == "idle", "it comes to no hook of ours"
+        assert self.over(machine("DrainingNode", "pre-drain"), stop="idle") == "idle", "it comes to none of our hooks"
         assert self.over(waiting(), stop="deadline") == ""
 
     def test_a_machine_that_failed_is_not_waited_for(self):
@@ -476,7 +476,7 @@ class TestRelease:
         assert rules.hooks_to_remove(waiting(), GUARD, "pre-drain") == {drain: None}
         assert rules.hooks_to_remove(waiting("pre-terminate"), GUARD, "pre-terminate") == {drain: None, terminate: None}
         assert rules.hooks_to_remove(waiting(points=["pre-terminate"]), GUARD, "pre-drain") == {}
-        foreign = waiting(points=[], **{drain: "somebody else"})
+        foreign = waiting(points=[], **{drain: "someone else"})
         assert rules.hooks_to_remove(foreign, GUARD, "pre-drain") == {}
 
 

@@ -72,7 +72,7 @@ def test_pods_that_are_made_again_are_not_kept(owner):
     assert why_kept(pod(owner=owner)) is None
 
 
-def test_pods_that_somebody_counts_or_nobody_makes_again_are_kept():
+def test_pods_that_a_controller_counts_or_no_one_creates_again_are_kept():
     assert why_kept(pod(owner="batch/v1 Job")) == "Job web may count its pods"
     assert why_kept(pod(owner="argoproj.io/v1alpha1 Workflow")) == "Workflow web may count its pods"
     assert "it has no owner" in why_kept(pod(owner=None))

@@ -275,7 +275,7 @@ def test_killed_as_often_as_you_like_nothing_is_lost(start, killed):
         max_size=10,
     ),
 )
-def test_what_somebody_changes_meanwhile_stays(start, steps):
+def test_a_value_that_someone_else_changes_stays(start, steps):
     world = World(*start)
     expected = list(start)
     for what, how in steps:
@@ -294,7 +294,7 @@ def test_what_somebody_changes_meanwhile_stays(start, steps):
     assert world.record is None
 
 
-def test_present_again_does_not_undo_somebodys_change():
+def test_present_again_does_not_undo_the_change_of_someone_else():
     world = World()
     world.run()
     record = world.record
@@ -307,7 +307,7 @@ def test_present_again_does_not_undo_somebodys_change():
     assert "'false'" in world.warnings[0]
 
 
-def test_taken_off_by_somebody_who_had_it_before_stays_off():
+def test_an_opt_out_that_its_owner_removes_stays_removed():
     world = World(on_machine="since last week")
     world.run()
     world.server.annotate(world.path, {SKIP: None})
@@ -432,7 +432,7 @@ def test_management_away_fails_and_the_record_stays():
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_somebody_was_faster(state):
+def test_another_client_writes_first(state):
     world = World()
     if state == "absent":
         world.run()
@@ -481,7 +481,7 @@ def test_a_claim_lost_between_the_two_writes_leaves_the_machine_alone():
 
 
 @pytest.mark.parametrize("text", ["no json", "[]", '{"autoscaler": 7, "machine": "m"}'])
-def test_a_record_that_somebody_broke_breaks_nothing(text):
+def test_an_invalid_record_changes_nothing(text):
     world = World()
     world.server.annotate(NODE, {RECORD: text})
     world.run()
@@ -490,7 +490,7 @@ def test_a_record_that_somebody_broke_breaks_nothing(text):
     assert world.state == world.start
 
 
-def test_medik8s_is_told_with_the_record_and_somebody_s_change_stays():
+def test_the_label_for_medik8s_comes_with_the_record_and_the_change_of_someone_else_stays():
     world = World(label="false")
     world.killed("present", 1)
     assert (world.label, world.record["node_health_check"]) == ("true", {"before": "false"})

@@ -62,7 +62,7 @@ def test_labels_of_others_stay():
     assert changed["metadata"]["labels"] == {"team": "a", **rbac_rules.ROLE["metadata"]["labels"]}
 
 
-def test_only_what_a_binding_grants_has_to_be_made_anew():
+def test_only_a_binding_to_another_role_is_created_again():
     other = {**rbac_rules.BINDING, "roleRef": {**rbac_rules.BINDING["roleRef"], "name": "cluster-admin"}}
 
     assert rbac_rules.must_be_recreated(other, rbac_rules.BINDING)

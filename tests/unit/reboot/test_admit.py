@@ -478,7 +478,7 @@ class TestSlotOfADeadRunOnANodeThatThisRunLeaves:
 class TestThePassThatResumes:
     """Its nodes have the slots that the others wait for."""
 
-    def test_it_goes_on_with_a_node_that_is_midway(self, cluster):
+    def test_it_resumes_a_node_that_is_midway(self, cluster):
         cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record("drain"))
         cluster.ledger(ledger=slot(claims=1))
 
@@ -716,7 +716,7 @@ def test_too_many_have_failed_in_the_operation_of_another_group(cluster):
     assert caught.value.fields["counted_in"] == "first"
 
 
-def test_the_wait_for_a_slot_goes_on_in_the_next_turn(cluster):
+def test_the_wait_for_a_slot_continues_in_the_next_turn(cluster):
     cluster.ledger(ledger=slot("another", node="node-2"))
     cluster.lives("another")
     cluster.node("node-2", claim={**DEAD_CLAIM, "run": "another"})

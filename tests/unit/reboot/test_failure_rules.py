@@ -191,7 +191,7 @@ def test_before_there_is_an_operation_nothing_can_be_done(node):
     flags=st.fixed_dictionaries({name: st.booleans() for name in ("done", "untouched", "switched_off")}),
     error=st.sampled_from(["", "claim_lost", "timed_out"]),
 )
-def test_only_a_healthy_node_of_ours_is_uncordoned_and_only_ours_counts(ready, owner, phase, flags, error):
+def test_only_our_healthy_node_is_uncordoned_and_only_our_node_counts(ready, owner, phase, flags, error):
     node = {"ready": ready, "claim": {"run": owner}, "operation": {"id": "kernel", "phase": phase}}
     found = after(node, error=error, **flags)
     if found["uncordon"]:

@@ -113,7 +113,7 @@ def test_values_that_are_there_already_are_left_as_they_are_written():
     assert not node.memory.before
 
 
-def test_a_file_of_another_name_takes_the_place_of_ours():
+def test_a_file_of_another_name_replaces_our_file():
     node = Node(CONFIGS[0])
     node.set(grace.wanted(20), False)
     node.set(grace.wanted(20), False, LATER)

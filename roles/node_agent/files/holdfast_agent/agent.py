@@ -189,7 +189,7 @@ class Agent:
             self._supervisor.alive()
         if not self._executor.failed:
             if not self._facts.publishing:
-                # The outcome of a write under way decides whether the pauses go on growing.
+                # The outcome of a write under way decides whether the pauses continue to grow.
                 self._failures = 0
             self._become_ready()
         elif not self._retry_timer.runs:
