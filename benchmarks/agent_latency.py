@@ -63,7 +63,7 @@ while os.path.exists("/run/observe"):
 
 
 class Conditions:
-    """When the watch told of each state of the condition."""
+    """When the watch reported each state of the condition."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.seen: list[tuple[float, str]] = []

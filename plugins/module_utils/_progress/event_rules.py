@@ -60,7 +60,7 @@ def waits(name: str, phase: str, why: str = "") -> dict[str, Any]:
 def given_back(group: str, name: str) -> dict[str, Any]:
     """Return the event of a slot that a node gave back.
 
-    It does not say who has slots: by now, another task may have told of a slot that was taken after this.
+    It does not say who has slots: by now, another task may have reported a slot that was taken after this.
     """
     return {"kind": BUDGET, "group": group, "given_back": name}
 
