@@ -27,7 +27,6 @@ THEIRS = {"message": "slot 3, ticket 8812", "lastTransitionTime": "2026-01-02T03
 
 
 def long(parameter):
-    """A parameter of long tests."""
     return pytest.param(parameter, marks=pytest.mark.long)
 
 

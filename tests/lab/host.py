@@ -50,7 +50,6 @@ def apt_lock() -> contextlib.AbstractContextManager[None]:
 
 
 def install(packages: Sequence[str]) -> None:
-    """Install Debian packages."""
     if not shutil.which("apt-get"):
         raise LabError(f"the lab needs what Debian calls {' '.join(packages)}; install it")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

@@ -155,8 +155,6 @@ class Pushgateway(Server):
 
 
 class Prometheus(Server):
-    """A Prometheus."""
-
     PACKAGE = PACKAGE
     PATH = "/team/prometheus"
 

@@ -95,7 +95,6 @@ def why_left(machine: Entry, end: Ended) -> str:
 
 
 def summary(end: Ended) -> dict[str, Any]:
-    """Return the summary of the report."""
     begun = end.begun
     return {
         "run": begun["run"],

@@ -43,7 +43,6 @@ def node_condition_info(context: Context, params: Params) -> Result:
 
 
 def node_condition(context: Context, params: Params) -> Result:
-    """Remove a condition."""
     name, kind = params["name"], params["condition"]
     if kind in _REFUSED_TYPES:
         raise InvalidInput(

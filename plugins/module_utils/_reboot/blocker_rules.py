@@ -47,8 +47,6 @@ class Blocker:
 
 @dataclass(frozen=True)
 class Alert:
-    """An active alert."""
-
     name: str
     state: str
     labels: Mapping[str, str] = field(default_factory=dict)

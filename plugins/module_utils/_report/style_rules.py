@@ -50,7 +50,6 @@ _PAGE = {
 
 
 def colour(phase: str) -> str:
-    """Return the name of the colour of a phase."""
     return _COLOUR.get(phase, "other")
 
 

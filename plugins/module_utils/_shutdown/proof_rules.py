@@ -146,7 +146,6 @@ def in_effect(snapshot: Snapshot, problems: Iterable[Problem]) -> bool:
 
 
 def problems(snapshot: Snapshot) -> list[Problem]:
-    """Return all problems."""
     return [*_of_files(snapshot), *_of_kubelet(snapshot), *_of_logind(snapshot), *_of_last(snapshot)]
 
 

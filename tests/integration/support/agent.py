@@ -41,8 +41,6 @@ UNITS = {name for target in TARGETS for name in (f"{target}.target", f"systemd-{
 
 
 class Agent:
-    """The agent of one node."""
-
     def __init__(self, lab: Lab, cluster: Cluster, name: str) -> None:
         self.lab, self.cluster, self.name = lab, cluster, name
 

@@ -141,7 +141,6 @@ class Guarding:
         self.fleet.until(name, there)
 
     def record(self, name: str) -> dict[str, Any]:
-        """The record on a Machine."""
         text = (self.fleet.get(name)["metadata"].get("annotations") or {}).get(RECORD)
         return dict(json.loads(text)[HOOK]) if text else {}
 

@@ -295,7 +295,6 @@ class Rolling:
         return {name: self.boot_id(name) for name in nodes}
 
     def ours(self, node: str) -> dict[str, Any]:
-        """Our annotations of a node."""
         annotations = self.world.node(node)["metadata"].get("annotations") or {}
         return {
             key: json.loads(value) for key, value in annotations.items() if key.startswith(OURS) and value[:1] == "{"

@@ -159,7 +159,6 @@ def merged(known, news):
 
 
 def follow(cluster, path, _deadline, *, keep=lambda item: item, **selectors):
-    """One look."""
     yield Listed([keep(item) for item in cluster.items(path, **selectors)])
 
 

@@ -16,8 +16,6 @@ LOG = logging.getLogger(__name__)
 
 
 class Masks:
-    """The masks of one node."""
-
     def __init__(self, facts: Facts, units: Units) -> None:
         self._facts = facts
         self._units = units
