@@ -759,13 +759,6 @@ MUTANTS = [
         "::test_an_answer_of_something_else_is_not_taken_for_an_empty_list",
     ),
     Mutant(
-        "gate-looks-before-the-record-only",
-        2,
-        "With the method command, a hold that comes while the reboot is recorded does not count.",
-        Code("reboot_gate", "found = last_look.repeat(recent_look)", "found = first"),
-        "tests/unit/reboot/test_permit.py::test_a_hold_that_comes_while_the_reboot_is_recorded_counts",
-    ),
-    Mutant(
         "gate-that-fails-counts-as-a-reboot",
         3,
         "A healthy node stays cordoned because the last check before the user's tasks failed.",
