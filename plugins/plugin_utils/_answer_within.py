@@ -45,8 +45,8 @@ def answer_within(seconds: int) -> Iterator[None]:
         raise _Over
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(seconds)
     try:
+        signal.alarm(seconds)
         yield
     except _Over:
         raise NoAnswer(f"it has not answered for {seconds} s") from None
