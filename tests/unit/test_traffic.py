@@ -17,6 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Follower
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end_rules import line_of, traffic_of
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _traffic
+from lab.patience import PATIENCE
 
 NEWS = [
     {"type": "ADDED", "object": {"metadata": {"name": f"node-{number}", "resourceVersion": f"{number}"}}}
@@ -52,7 +53,7 @@ def test_what_is_asked_and_watched_is_counted_even_if_it_fails(server):
     counted = []
 
     def operation(context, _params):
-        follower = Follower(context.cluster, "/api/v1/nodes", Deadline(30))
+        follower = Follower(context.cluster, "/api/v1/nodes", Deadline(PATIENCE))
         for number, _news in enumerate(follower):
             if number == len(NEWS):
                 raise Refused("enough")

@@ -22,11 +22,13 @@ from kubernetes import config
 from kubernetes.client import Configuration
 from unit.serving import serving
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import cluster as api_cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import connection
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.connection import connect
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput, Unreachable
 from lab.certificates import Authority, Pair, kubeconfig, kubeconfig_text
+from lab.patience import PATIENCE
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -39,6 +41,12 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b'{"kind": "Thing"}')
+
+
+@pytest.fixture(autouse=True)
+def _long_requests(monkeypatch):
+    """On a busy machine, a handshake may take longer than the seconds for a connection."""
+    monkeypatch.setattr(api_cluster, "Timeout", lambda **_seconds: PATIENCE)
 
 
 @pytest.fixture

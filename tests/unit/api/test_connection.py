@@ -17,6 +17,7 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from unit.serving import serving
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import cluster as api_cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import connection
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES, auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -29,6 +30,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     NotFound,
     Unreachable,
 )
+from lab.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -232,19 +234,20 @@ class TestIdentity:
         assert headers_of(server, {"host": server.url, "api_key": "abc\n"})["Authorization"] == "Bearer abc"
         assert headers_of(server, {"kubeconfig": given})["Authorization"] == "Bearer from-file"
 
-    def test_credentials_that_have_expired_are_read_again_but_not_too_often(self, server, tmp_path):
+    def test_credentials_that_have_expired_are_read_again_but_not_too_often(self, server, tmp_path, monkeypatch):
+        monkeypatch.setattr(api_cluster, "_CREDENTIALS_EVERY", PATIENCE)
         path = tmp_path / "token"
         path.write_text("old")
         given = kubeconfig(server.url)
         given["users"][0]["user"] = {"tokenFile": str(path)}
         cluster = Cluster({"kubeconfig": given, "api_timeout": 0})
         server.valid = "Bearer new"
-        cluster._connected -= 100
+        cluster._connected -= 2 * PATIENCE
         for _request in range(2):
             with pytest.raises(ApiFailure, match="401"):
                 cluster.get("/version")
         path.write_text("new")
-        cluster._connected -= 100
+        cluster._connected -= 2 * PATIENCE
         cluster.get("/version")
 
         sent = [seen.headers["Authorization"].split()[1] for seen in server.seen]

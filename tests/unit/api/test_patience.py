@@ -10,11 +10,12 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from unit.serving import serving
+from unit.serving import reserved_address, serving
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import cluster as api_cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import patience
@@ -26,11 +27,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     Unreachable,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import retry_conflicts
-from lab.ports import free_port
+from lab.patience import PATIENCE
 
 THING = "/api/v1/things/one"
-# Longer than any test waits, where it should not wait for the end of it.
-LONG = 60
 
 
 class Api(ThreadingHTTPServer):
@@ -38,8 +37,8 @@ class Api(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
+        super().__init__(address, Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.lock = threading.Lock()
         self.thing: Any = {"kind": "Thing", "metadata": {"name": "one", "resourceVersion": "1"}, "data": {}}
@@ -136,13 +135,15 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture
 def cluster(api):
-    return Cluster({"host": api.url, "api_key": "abc", "api_timeout": LONG})
+    return Cluster({"host": api.url, "api_key": "abc", "api_timeout": PATIENCE})
 
 
 @pytest.fixture(autouse=True)
 def _long_decisions(monkeypatch):
-    """A busy machine must not end a decision early."""
-    monkeypatch.setattr(api_cluster, "_DECISION", LONG)
+    """A busy machine must not end a decision or a request early, or make credentials old."""
+    monkeypatch.setattr(api_cluster, "_DECISION", PATIENCE)
+    monkeypatch.setattr(api_cluster, "_CREDENTIALS_EVERY", PATIENCE)
+    monkeypatch.setattr(api_cluster, "Timeout", lambda **_seconds: PATIENCE)
 
 
 @pytest.fixture
@@ -164,8 +165,9 @@ def write(cluster: Cluster, method: str) -> Any:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_server_that_has_just_started_may_deny(api, cluster, status):
+def test_a_server_that_has_just_started_may_deny(api, cluster, status, monkeypatch):
     """Its authorizer has not read the roles yet."""
+    monkeypatch.setattr(patience, "MAY_DENY", PATIENCE)
     api.faults = [("GET", (503, {})), ("GET", (status, {})), ("GET", (status, {}))]
 
     assert cluster.get(THING)["data"] == {}
@@ -216,20 +218,17 @@ def test_retry_after_is_kept_to(api, cluster, monkeypatch):
     assert 2.5 < max(waits) <= 3
 
 
-def test_a_refused_connection_is_tried_again(api):
-    port = free_port()
-    cluster = Cluster({"host": f"http://127.0.0.1:{port}", "api_key": "abc", "api_timeout": LONG})
-    found: list[Any] = []
-    reader = threading.Thread(target=lambda: found.append(cluster.get(THING)))
-    reader.start()
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as late:
-        for name in ("lock", "thing", "faults", "seen"):
-            setattr(late, name, getattr(api, name))
-        late.fault_for = lambda method: None  # type: ignore[attr-defined]
-        threading.Thread(target=late.serve_forever, daemon=True, kwargs={"poll_interval": 0.01}).start()
-        reader.join(LONG)
-        late.shutdown()
-    assert found == [api.thing]
+def test_a_refused_connection_is_tried_again(monkeypatch):
+    with reserved_address() as address, ExitStack() as started:
+        late: list[Api] = []
+
+        def sleep(_seconds: float) -> None:
+            if not late:
+                late.append(started.enter_context(serving(Api(address))))
+
+        monkeypatch.setattr("urllib3.util.retry.time.sleep", sleep)
+        cluster = Cluster({"host": "http://{}:{}".format(*address), "api_key": "abc", "api_timeout": PATIENCE})
+        assert cluster.get(THING) == late[0].thing
 
 
 def test_a_webhook_that_does_not_answer_is_waited_for():
@@ -363,7 +362,7 @@ def test_a_change_that_is_lost_for_good_is_outdated(api, cluster):
     api.faults = [("PUT", (503, {}))] * 1000
     with pytest.raises(Outdated, match=r"503.*decided again") as caught:
         write(cluster, "PUT")
-    assert (caught.value.status, caught.value.patience) == (409, LONG)
+    assert (caught.value.status, caught.value.patience) == (409, PATIENCE)
 
 
 def once(cluster: Cluster, version: str = "1") -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from unit.serving import serving
+from unit.serving import reserved_address, serving
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import watch as watching
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -32,11 +32,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch imp
     retry_conflicts,
     wait_for,
 )
-from lab.ports import free_port
+from lab.patience import PATIENCE
 
 THINGS = "/api/v1/things"
-# Long enough for a busy machine; a test that gets there has failed.
-PATIENCE = 600
 
 
 def thing(name: str, version: int, **more: Any) -> dict[str, Any]:
@@ -146,6 +144,8 @@ def pauses(monkeypatch) -> list[float]:
         threading.Event().wait(min(seconds, 0.01))
 
     monkeypatch.setattr(watching.time, "sleep", sleep)
+    # A watch that ends at once is a short one, also if this process is paused in the middle of it.
+    monkeypatch.setattr(watching, "_SHORT", 3600.0)
     return taken
 
 
@@ -288,8 +288,13 @@ def test_a_right_that_is_taken_away_is_reported(api, cluster, monkeypatch):
         follow(cluster, 3)
 
 
-def test_server_that_is_away_for_a_while(pauses):
-    address = ("127.0.0.1", free_port())
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    with reserved_address() as address:
+        yield address
+
+
+def test_server_that_is_away_for_a_while(pauses, address):
     with serving(Api(address)) as first:
         first.watches = [[event("ADDED", thing("b", 11)), "cut"], ["stay"]]
         follower = iter(Follower(cluster_of(first), THINGS, Deadline(PATIENCE)))
@@ -328,9 +333,7 @@ def test_pauses_grow_while_it_fails(api, cluster, pauses):
 
 
 @pytest.mark.parametrize("watch", [[], (410, {}), [event("ERROR", status(410))]], ids=["ends", "expired", "error"])
-def test_watches_that_end_at_once_are_not_opened_in_a_tight_loop(api, cluster, pauses, watch, monkeypatch):
-    # Also if this process is paused in the middle of one.
-    monkeypatch.setattr(watching, "_SHORT", 3600.0)
+def test_watches_that_end_at_once_are_not_opened_in_a_tight_loop(api, cluster, pauses, watch):
     api.watches = [watch]
     follower = Follower(cluster, THINGS, Deadline(PATIENCE))
     thread = threading.Thread(target=lambda: list(follower))
@@ -361,9 +364,8 @@ def test_lists_say_what_watches_do_not(api, cluster, pauses, watch):
 
 
 @pytest.mark.parametrize("watch", [[], ["cut"], (503, {})], ids=["ends", "breaks off", "503"])
-def test_watches_that_never_work_are_asked_for_seldom(api, cluster, pauses, watch, monkeypatch):
+def test_watches_that_never_work_are_asked_for_seldom(api, cluster, pauses, watch):
     """By the pauses: a list and a watch at most for each of the longest, and a dozen before they grow to it."""
-    monkeypatch.setattr(watching, "_SHORT", 3600.0)
     api.watches = [watch]
     follow(cluster, 20)
 
@@ -420,10 +422,8 @@ class TestDeadline:
         with pytest.raises(ApiFailure):
             list(Follower(cluster, THINGS, Deadline(0)))
 
-    def test_nobody_there(self, api):
-        cluster = cluster_of(api)
-        api.shutdown()
-        api.server_close()
+    def test_nobody_there(self):
+        cluster = Cluster({"host": "http://127.0.0.1:1", "api_key": "x", "api_timeout": 0})
 
         with pytest.raises(Unreachable, match="did not answer"):
             list(Follower(cluster, THINGS, Deadline(0)))
@@ -457,7 +457,7 @@ class TestRetryConflicts:
                 raise failure
             return "done"
 
-        assert retry_conflicts(attempt) == "done"
+        assert retry_conflicts(attempt, seconds=PATIENCE) == "done"
 
     def test_gives_up_in_the_end(self):
         tries = []
