@@ -18,16 +18,27 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.callback import progress
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import event_rules as rules
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _live_view, _progress_file, _traffic
+from lab.patience import PATIENCE
 
 MESSAGE = "fatal: [n-1]: FAILED! => " + " ".join(f"word-{number}" for number in range(200)) + " the end"
 # A run of some nodes. One of them fails. It prints as Ansible's display does.
 PROGRAM = """
-import sys, time
+import sys, threading
 from types import SimpleNamespace
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import event_rules as rules
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _live_view, _progress_file
 
-display = SimpleNamespace(display=print, warning=print)
+shown = threading.Semaphore(0)
+
+def telling(show):
+    def tells(*arguments):
+        show(*arguments)
+        shown.release()
+    return tells
+
+_live_view._Screen.draw = telling(_live_view._Screen.draw)
+# In one piece, as a line of Ansible's display: print() writes the end of the line on its own.
+display = SimpleNamespace(display=telling(lambda line: sys.stdout.write(line + "\\n")), warning=print)
 view = _live_view.LiveView(display, table=True)
 ansible_task = SimpleNamespace(check_mode=False, no_log=False, resolved_action="x", action="x")
 task = _progress_file.Task(ansible_task, {"inventory_hostname": "h"})
@@ -36,12 +47,12 @@ task.tell(rules.ended("reboot_begin", {"hosts": dict(zip(nodes, nodes))}, {"oper
 task.tell(rules.budget("workers", 2, ["n-2"]))
 task.tell(rules.waits("n-0", "hold", "held by apps/alice"))
 task.tell(rules.waits("n-2", "drain", "3 pods"))
-time.sleep(1.5)
+assert shown.acquire(timeout=int(sys.argv[3]))
 sys.stdout.write(sys.argv[2] + "\\n")
 print("Node n-0 is put off", file=sys.stderr)
 result = {"name": "n-1", "result": "failed", "detail": "no PodDisruptionBudget allows it"}
 task.tell(rules.ended("reboot_finish", {}, {"result": result}))
-time.sleep(1.5)
+assert shown.acquire(timeout=int(sys.argv[3]))
 view.stop()
 view.stop()
 print("PLAY RECAP")
@@ -189,7 +200,7 @@ def on_terminal(nodes, columns, rows):
     """Return all that the program wrote to a terminal of this size."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (rows, columns))
-    command = [sys.executable, "-c", PROGRAM, str(nodes), MESSAGE]
+    command = [sys.executable, "-c", PROGRAM, str(nodes), MESSAGE, str(PATIENCE)]
     with subprocess.Popen(command, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs):
         os.close(theirs)
         written = b""
@@ -231,7 +242,11 @@ def test_terminal_shows_one_table_and_every_message_in_full(nodes, columns, rows
 
 def test_pipe_gets_a_line_for_each_change():
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "3", MESSAGE], env=environment(), capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM, "3", MESSAGE, str(PATIENCE)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
     assert "\x1b" not in done.stdout
