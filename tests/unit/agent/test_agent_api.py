@@ -86,8 +86,10 @@ def authority(tmp_path):
 
 
 @pytest.fixture
-def serve(authority, tmp_path):
+def serve(authority, tmp_path, monkeypatch):
     """Starts a server with a certificate for these addresses."""
+    # On a busy machine, a handshake may take longer than the agent waits for it.
+    monkeypatch.setattr(urllib3, "Timeout", lambda **_seconds: PATIENCE)
     servers = []
 
     def start(addresses=("127.0.0.1",), signer=authority):

@@ -16,9 +16,11 @@ import types
 
 import pytest
 
+from holdfast_agent import notify
 from holdfast_agent.holds import Hold, hold_of
 from holdfast_agent.notify import Supervisor, inherited
 from holdfast_agent.store import State, write
+from lab.patience import PATIENCE
 
 ONE = Hold("default", "a,b ü", "2026-01-02T03:04:05.000000Z")
 TWO = Hold("apps", "c", "2026-01-01T03:04:05.000000Z")
@@ -94,13 +96,14 @@ class Pid1(threading.Thread):
 
 
 @pytest.fixture
-def pid1(tmp_path):
+def pid1(tmp_path, monkeypatch):
+    monkeypatch.setattr(notify, "_BARRIER_SECONDS", PATIENCE)
     found = Pid1(tmp_path / "notify")
     found.start()
     yield found
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.sendto(b"END", str(tmp_path / "notify"))
-    found.join(10)
+    found.join(PATIENCE)
     found.socket.close()
 
 

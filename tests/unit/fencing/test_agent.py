@@ -71,21 +71,21 @@ esac
 
 
 def test_it_is_asked_on_its_standard_input(device):
-    assert agent.look(device.agent(), "node-1", 10) == "on"
+    assert agent.look(device.agent(), "node-1", PATIENCE) == "on"
     assert device.asked == [["metadata", "args="], ["list", "1", "args="], ["status", "1", "args="]]
-    assert agent.run(device.agent(), "off", 10).status == 0
-    assert agent.look(device.agent(), "node-1", 10) == "off"
+    assert agent.run(device.agent(), "off", PATIENCE).status == 0
+    assert agent.look(device.agent(), "node-1", PATIENCE) == "off"
 
 
 def test_a_wrong_plug_is_refused_before_anything_is_sent(device):
     with pytest.raises(Refused, match="has no plug 9, only 1"):
-        agent.look(device.agent("9"), "node-1", 10)
+        agent.look(device.agent("9"), "node-1", PATIENCE)
     with pytest.raises(Refused, match="is the one of node node-1"):
-        agent.look(device.agent(), "node-2", 10, lambda: ["node-1", "node-2"])
+        agent.look(device.agent(), "node-2", PATIENCE, lambda: ["node-1", "node-2"])
     # The device has no list.
     (device.folder / "metadata.xml").write_text(METADATA.replace('<action name="list"/>', ""))
     with pytest.raises(CommandFailed, match="ended its action status with 1") as caught:
-        agent.look(device.agent("9"), "node-1", 10)
+        agent.look(device.agent("9"), "node-1", PATIENCE)
     assert caught.value.fields["output"] == "no plug 9 for ***"
     assert {asked[0] for asked in device.asked} <= {"metadata", "list", "status"}
     assert (device.folder / "state").read_text() == "on"
@@ -93,14 +93,14 @@ def test_a_wrong_plug_is_refused_before_anything_is_sent(device):
 
 def test_a_device_without_a_list(device):
     (device.folder / "list").write_text("N/A\n")
-    assert agent.look(device.agent(), "node-1", 10) == "on"
+    assert agent.look(device.agent(), "node-1", PATIENCE) == "on"
 
 
 def check_off(found):
     """As the evidence is confirmed."""
     with agent.confirms("node-1"):
-        agent.check_machine(found, "node-1", 10)
-    agent.check_off(found, "node-1", 10)
+        agent.check_machine(found, "node-1", PATIENCE)
+    agent.check_off(found, "node-1", PATIENCE)
 
 
 def test_options_that_the_agent_can_not_use_prove_nothing(device):
@@ -141,18 +141,19 @@ def test_an_agent_that_hangs_is_killed_with_all_that_it_started(device):
 def test_a_program_that_is_no_fence_agent(device, metadata):
     (device.folder / "metadata.xml").write_text(metadata)
     with pytest.raises(CommandFailed, match="must be a fence agent of ClusterLabs"):
-        agent.look(device.agent(), "node-1", 10)
+        agent.look(device.agent(), "node-1", PATIENCE)
 
 
 def test_an_agent_that_is_not_installed():
     with pytest.raises(InvalidInput, match="Install the package that has it: fence-agents, or fence-agents-nowhere"):
-        agent.look(FenceAgent("fence_nowhere"), "node-1", 10)
+        agent.look(FenceAgent("fence_nowhere"), "node-1", PATIENCE)
 
 
 def test_the_evidence(device):
     given = {
         "kind": evidence_rules.FENCE_AGENT,
         "agent": f'{{"name": "{device.folder}/fence_test", "plug": "1", "options": {{"password": "let-me-in"}}}}',
+        "timeout": PATIENCE,
     }
     node = {"metadata": {"name": "node-1"}}
     with pytest.raises(Refused, match="reports that it is on") as caught:

@@ -18,6 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import journey
+from lab.patience import PATIENCE
 
 GIVEN = {
     "hook": "backup",
@@ -39,7 +40,7 @@ GIVEN = {
     "repeat_tasks": False,
     "retry_seconds": 0,
     "claim_timeout": 1,
-    "hold_timeout": 1,
+    "hold_timeout": PATIENCE,
     "host_timeout": 1,
     "pre_drain_tasks": ["/srv/backup.yml"],
     "pre_terminate_tasks": [],
@@ -94,7 +95,7 @@ def world(monkeypatch):
 
 
 def step(last=None, failed=None, **given):
-    begun = {"settings": {**GIVEN, **given}, "run": "r", "holder": "ada", "ends": time.time() + 60}
+    begun = {"settings": {**GIVEN, **given}, "run": "r", "holder": "ada", "ends": time.time() + PATIENCE}
     params = {"begun": {**begun, "playbook_dir": "/srv"}, "worker": "1", "dropped": [], "failed": failed}
     # As Ansible passes it on.
     params["last"] = json.loads(json.dumps(last["kept"])) if last else None

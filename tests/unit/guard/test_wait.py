@@ -11,7 +11,9 @@ from unit.reboot.memory_cluster import MemoryCluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import TimedOut
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import wait
+from lab.patience import PATIENCE
 
 METAL = "/apis/cluster.x-k8s.io/v1beta2/namespaces/metal"
 POOL = {"cluster.x-k8s.io/set-name": "s"}
@@ -61,13 +63,21 @@ def test_one_look_reads_the_nodes_once():
 
 
 def test_many_changes_cause_one_look(monkeypatch):
-    def many(_cluster, _path, deadline, **_options):
-        while not deadline.passed:
-            yield None
+    deadlines = []
 
+    def deadline(seconds):
+        deadlines.append(Deadline(seconds))
+        return deadlines[-1]
+
+    def many(*_arguments, **_options):
+        yield from [None] * 100
+        # The time of the whole wait is over.
+        deadlines[0].started = float("-inf")
+
+    monkeypatch.setattr(wait, "Deadline", deadline)
     monkeypatch.setattr(wait, "Follower", many)
-    monkeypatch.setattr(wait, "_GLANCE", 1000)
-    result, reads = look(machine(name="m-00", node="n-00", labels=POOL), seconds=0.2)
+    monkeypatch.setattr(wait, "_GLANCE", PATIENCE)
+    result, reads = look(machine(name="m-00", node="n-00", labels=POOL), seconds=PATIENCE)
 
     assert (result["error"], result["ready"]) == ("timed_out", ["m-00"])
     assert reads == 2, "one before the watch, one for its first event"

@@ -21,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.lock i
     inhibitor_lock_info,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.lock_rules import Slot
+from lab.patience import PATIENCE
 
 FIRST, SECOND = "holdfast-lock-backup.service", "holdfast-lock-backup:2.service"
 KUBELET = Inhibitor("shutdown", "kubelet", "needs time", "delay", 0, 1)
@@ -97,6 +98,7 @@ class Bus:
 @pytest.fixture(autouse=True)
 def node(monkeypatch, tmp_path):
     monkeypatch.setattr(lock_module, "_TURN", str(tmp_path / "turn"))
+    monkeypatch.setattr(lock_module, "_PATIENCE", float(PATIENCE))
     monkeypatch.setattr(lock_module, "_LOOK_EVERY", 0.001)
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
@@ -219,7 +221,7 @@ def _hold_turn(path, ready, end):
     lock_module._TURN = path
     with lock_module._turn():
         ready.set()
-        end.wait(30)
+        end.wait(PATIENCE)
 
 
 def test_one_after_the_other(monkeypatch):
@@ -229,7 +231,7 @@ def test_one_after_the_other(monkeypatch):
     other = spawned.Process(target=_hold_turn, args=(lock_module._TURN, ready, end))
     other.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(PATIENCE)
         bus = Bus()
         waiting = run(bus)
         assert (waiting["error"], bus.acts) == ("timed_out", [])

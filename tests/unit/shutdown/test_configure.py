@@ -25,6 +25,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown impo
     whole_file,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.configure import graceful_shutdown
+from lab.patience import PATIENCE
 
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 # A process that lives.
@@ -49,7 +50,7 @@ class Node:
         self.config.write_text(f"{HEADER}shutdownGracePeriod: 10s # ten\n")
         os.utime(self.config, (1, 1))
         self.command = ["kubelet", f"--config={self.config}"]
-        self.started = time.monotonic() + 100
+        self.started = time.monotonic() + PATIENCE
         self.locks = [KUBELET, BLOCK]
         self.deaf, self.forgetful, self.preparing = False, None, False
         self.reloads = 0
@@ -411,7 +412,7 @@ class TestUnprovenChange:
 
         assert (done["changed"], done["restart_needed"]) == (False, True)
         assert checked == done
-        node.started = time.monotonic() + 100
+        node.started = time.monotonic() + PATIENCE
         assert not node.run(**params)["restart_needed"]
 
     def test_the_earlier_files_are_restored_if_it_does_not_start(self, node):

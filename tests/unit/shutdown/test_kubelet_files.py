@@ -249,7 +249,7 @@ class TestFindKubelet:
             (process / "task/1").mkdir(parents=True)
             (process / "cmdline").write_bytes(command)
             (process / "task/1/children").write_text("78 79 " if pid == 77 else "")
-        begun, since_boot = time.time() - 50, time.clock_gettime(time.CLOCK_BOOTTIME) - 50
+        begun, since_boot = time.time() - 10000, time.clock_gettime(time.CLOCK_BOOTTIME) - 10000
         ticks = int(since_boot * os.sysconf("SC_CLK_TCK"))
         (tmp_path / "79/stat").write_text(f"79 (a b) S {'0 ' * 18}{ticks} 0\n")
         monkeypatch.setattr(kubelet_files, "_PROC", tmp_path)
@@ -257,7 +257,7 @@ class TestFindKubelet:
         found = kubelet_files.find_kubelet(Bus(pid=77, started=time.monotonic()), "rke2-agent.service", {})
 
         assert (found.pid, found.config, found.known, found.embedded) == (79, "/a", True, False)
-        assert found.started == pytest.approx(begun, abs=5)
+        assert found.started == pytest.approx(begun, abs=5000)
 
     def test_within_another_program(self, tmp_path, monkeypatch):
         (tmp_path / "77").mkdir()
