@@ -345,7 +345,7 @@ def test_machines_that_are_left_are_reported(guarding, fleet, world):
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
-    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", UNTIL_IT_IS_OVER))
+    done = guarding.run(*names, parallel=1, timeout=30, pre_drain_tasks=guarding.tasks("slow", UNTIL_IT_IS_OVER))
     assert done.code != 0
     ((begun, _point),) = points(done)
     (left,) = set(names) - {begun}
@@ -414,7 +414,7 @@ def test_nothing_is_started_after_the_deadline(guarding, fleet, world):
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
-    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", UNTIL_IT_IS_OVER))
+    done = guarding.run(*names, parallel=1, timeout=30, pre_drain_tasks=guarding.tasks("slow", UNTIL_IT_IS_OVER))
     assert done.code != 0
     ((begun, _point),) = points(done)
     (left,) = set(names) - {begun}

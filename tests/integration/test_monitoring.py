@@ -212,7 +212,7 @@ class TestMetrics:
         (node,) = world.nodes(1)
         gateway = server(Pushgateway)
         world.create("leases", node, {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}})
-        options = {"url": gateway.url, "validate_certs": True, "timeout": 10}
+        options = {"url": gateway.url, "validate_certs": True, "timeout": PATIENCE}
         results = [{"name": node, "result": "planned", "required": True}]
 
         found = world.run(metrics, pushgateway=options, results=results, operation="kernel", run="4711")

@@ -79,7 +79,7 @@ def test_an_unreachable_node_and_one_that_never_comes_back_stop_the_rest(rolling
         connection.mend()
         world.set_condition(gone, "Ready", "True", "Back")
         world.cluster.merge(f"{paths.node(gone)}/status", {"status": {"nodeInfo": {"bootID": "by-hand"}}})
-        again = rolling.start(hosts, "--forks=1", **command).done(PATIENCE).good()
+        again = rolling.start(hosts, "--forks=1", **{**command, "ready_timeout": PATIENCE}).done(PATIENCE).good()
 
     assert all(len(history.boot_ids[name]) == 2 for name in (deaf, *rest)), history.boot_ids
     assert history.boot_ids[gone][:2] == [before[gone], "by-hand"]
@@ -160,7 +160,8 @@ def test_a_real_node_that_loses_its_power_in_its_reboot_stops_the_rest(rolling, 
             finally:
                 lab.power_on(lost)
             lab.wait_ready([lost])
-            rolling.start(hosts, "--forks=1", **command).done(PATIENCE).good()
+            patient = {**command, "reboot_timeout": PATIENCE, "ready_timeout": PATIENCE}
+            rolling.start(hosts, "--forks=1", **patient).done(PATIENCE).good()
         assert all(len(history.boot_ids[name]) == 2 for name in rest), history.boot_ids
         assert len(history.worst.busy) <= 2, history.worst
         assert all(rolling.record(name)["result"] == "rebooted" for name in names)

@@ -188,7 +188,7 @@ class Bmcs:
             self._process = None
 
     def open(self, request: urllib.request.Request) -> Any:
-        return self._opener.open(request, timeout=10)
+        return self._opener.open(request, timeout=PATIENCE)
 
     def get(self, node: str) -> dict[str, Any]:
         """A node's system, as the service describes it."""
