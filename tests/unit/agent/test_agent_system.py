@@ -158,12 +158,22 @@ def test_pid_1_that_does_not_listen_ends_nothing(tmp_path):
     supervisor.stopping()
 
 
-def test_a_report_that_fails_ends_nothing(monkeypatch, caplog):
-    # The nodes have GLib, the controller need not.
-    monkeypatch.setitem(sys.modules, "gi.repository", types.SimpleNamespace(GLib=None))
+@pytest.fixture
+def _glib(monkeypatch):
+    """The nodes have GLib, the controller need not. Modules that import this one are forgotten after the test."""
+    before = set(sys.modules)
+    found = types.SimpleNamespace(timeout_add=lambda *_arguments: 1, source_remove=lambda _source: None)
+    monkeypatch.setitem(sys.modules, "gi.repository", types.SimpleNamespace(GLib=found))
     monkeypatch.setitem(sys.modules, "gi", types.ModuleType("gi"))
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("holdfast_agent."):
+            del sys.modules[name]
+
+
+@pytest.mark.usefixtures("_glib")
+def test_a_report_that_fails_ends_nothing(caplog):
     loop = importlib.import_module("holdfast_agent.loop")
-    monkeypatch.delitem(sys.modules, "holdfast_agent.loop")
     loop.report(lambda: {}["no"])
     assert "A report failed: KeyError" in caplog.text
 
@@ -187,12 +197,8 @@ def test_what_pid_1_kept_is_for_this_process_alone():
     assert environment == {}
 
 
-def test_metrics_that_can_not_be_written_are_told_of_once(tmp_path, caplog, monkeypatch):
-    loop = types.SimpleNamespace(timeout_add=lambda *_arguments: 1, source_remove=lambda _source: None)
-    monkeypatch.setitem(sys.modules, "gi.repository", types.SimpleNamespace(GLib=loop))
-    monkeypatch.setitem(sys.modules, "gi", types.ModuleType("gi"))
-    for name in ("loop", "textfile"):
-        monkeypatch.delitem(sys.modules, f"holdfast_agent.{name}", raising=False)
+@pytest.mark.usefixtures("_glib")
+def test_metrics_that_can_not_be_written_are_told_of_once(tmp_path, caplog):
     TextFile = importlib.import_module("holdfast_agent.textfile").TextFile  # noqa: N806 - a class
     folder = tmp_path / "collector"
     written = TextFile(str(folder / "holdfast_agent.prom"), lambda: "text")
