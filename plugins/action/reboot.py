@@ -161,6 +161,9 @@ class ActionModule(BuiltinReboot):
             self._look(first=True)
             self._wait_for_inhibitors()
             self._done("inhibitors")
+            if node and self._params["etcd_selector"]:
+                # The wait may have been long.
+                require_quorum(self._cluster(), node, self._params["etcd_selector"])
             if self._task.check_mode:
                 return {}
             result: dict[str, Any] = super().run(tmp, task_vars)
@@ -311,9 +314,6 @@ class ActionModule(BuiltinReboot):
         node = self._params.get("node")
         if not node:
             return state
-        if not first and self._params.get("etcd_selector"):
-            # The wait for inhibitors may have been long.
-            require_quorum(self._cluster(), node, self._params["etcd_selector"])
         passed = gate.check(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._passed = passed
         if self._earlier and passed.boot_id not in ("", self._earlier):

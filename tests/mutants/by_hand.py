@@ -351,7 +351,7 @@ MUTANTS = [
         "no-look-after-the-record-of-the-reboot",
         2,
         "A hold that comes while the reboot is recorded is not seen.",
-        Code("Look.check", "raise Stale('The reboot was recorded after the last check of the node.')", "pass"),
+        Code("Look.check", "raise Stale('the reboot was recorded after it')", "pass"),
         "tests/unit/reboot/test_permit.py::test_a_hold_that_comes_while_the_reboot_is_recorded_counts",
     ),
     Mutant(
@@ -994,8 +994,7 @@ MUTANTS = [
         "A node is rebooted without a drain: a run failed in its reboot, gave the node back, and died.",
         Code(
             "steps_left",
-            "facts.node.sent(facts.settings.operation) and facts.node.cordoned_by == PURPOSE "
-            "and (not facts.node.uncordoned)",
+            "facts.node.sent(facts.settings.operation) and facts.node.under_our_cordon",
             "facts.node.sent(facts.settings.operation)",
         ),
         "tests/unit/reboot/test_journey_rules.py::test_the_steps_that_are_left",
@@ -1004,15 +1003,16 @@ MUTANTS = [
         "reboot-without-a-drain-after-a-person-cordoned-the-node-again",
         4,
         "A node is rebooted without a drain: a run died in its reboot, and a person uncordoned and cordoned the node.",
-        Code("read_seen", "bool(others_cordon(node))", "False"),
+        Code("Seen.under_our_cordon", "self.uncordoned or self.cordoned_again", "self.uncordoned"),
         "tests/unit/reboot/test_admit.py::test_a_node_that_another_client_has_uncordoned_and_cordoned_again_is_drained",
     ),
     Mutant(
         "quorum-not-checked-after-the-wait-for-inhibitors",
         3,
         "A control-plane node is rebooted although etcd lost another member while the node waited for block locks.",
-        Code("ActionModule._look", 'self._params.get("etcd_selector")', "False"),
-        "tests/unit/test_reboot_action.py::test_the_quorum_of_etcd_is_checked_after_the_waits",
+        Code("ActionModule._reboot", 'node and self._params["etcd_selector"]', "False"),
+        "tests/unit/test_reboot_action.py"
+        "::TestResumed::test_the_quorum_of_etcd_is_checked_after_the_wait_for_block_locks",
     ),
     Mutant(
         "quorum-without-a-wait",

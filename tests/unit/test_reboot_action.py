@@ -52,7 +52,7 @@ class Node:
         self.action = reboot.ActionModule.__new__(reboot.ActionModule)
         defaults = {"node": "worker-1", "override_holds": False, "msg": "now", "pre_reboot_delay": 0}
         vars(self.action).update(
-            _params={**defaults, "inhibitor_timeout": 0, "run": "4711", **params},
+            _params={**defaults, "inhibitor_timeout": 0, "etcd_selector": None, "run": "4711", **params},
             _run_id="4711",
             _passed=Pass(""),
             _sent=False,
@@ -138,20 +138,6 @@ def test_the_gate_is_the_last_thing_before_the_act(node):
     assert node.retries == 5, "the connection keeps its own retries"
     assert "systemctl reboot --message=now" in node.command
     assert (BOOT in node.command, "-lt 130 ]" in node.command) == (True, True)
-
-
-@pytest.mark.parametrize("others_ready", [True, False])
-def test_the_quorum_of_etcd_is_checked_after_the_waits(monkeypatch, others_ready):
-    node, cluster = Node(monkeypatch, etcd_selector="component=etcd"), MemoryCluster()
-    node.action._cluster, node.answers = lambda: cluster, [fine()]
-    for name in ("worker-1", "master-2", "master-3"):
-        cluster.node(name, ready=others_ready or name == "worker-1", labels={CONTROL_PLANE: ""})
-        cluster.etcd_pod(name)
-
-    with contextlib.nullcontext() if others_ready else pytest.raises(Refused, match="worker-1 has to stay up"):
-        node.reboot()
-
-    assert node.acts == others_ready
 
 
 def test_a_cut_connection_is_a_reboot_where_the_node_goes_down(node):
@@ -299,6 +285,22 @@ class TestResumed:
 
         monkeypatch.setattr(reboot, "wait_until_back", back)
         return node
+
+    @pytest.mark.parametrize("check_mode", [False, True])
+    @pytest.mark.parametrize("others_ready", [True, False])
+    def test_the_quorum_of_etcd_is_checked_after_the_wait_for_block_locks(self, node, others_ready, check_mode):
+        cluster, action = MemoryCluster(), node.action
+        action._cluster, node.answers = lambda: cluster, [fine()]
+        action._params["etcd_selector"], action._task.check_mode = "component=etcd", check_mode
+        for name in ("worker-1", "master-2", "master-3"):
+            cluster.node(name, ready=others_ready or name == "worker-1", labels={CONTROL_PLANE: ""})
+            cluster.etcd_pod(name)
+
+        result = action._outcome(None, {})
+
+        assert "worker-1 has to stay up" in result.get("msg", "") or others_ready
+        assert bool(result.get("failed")) is not others_ready
+        assert node.acts == (others_ready and not check_mode)
 
     def assert_not_repeated(self, node, result):
         assert (result.get("failed"), result["step"], result["rebooted"]) == (None, "rebooted", True)

@@ -23,8 +23,7 @@ from .._budget import runs as run_leases
 from .._budget.ledger_rules import Ledger
 from .._budget.lifecycle import Report
 from .._budget.operation_rules import end
-from .._drain import cordon
-from .._drain.cordon_rules import others_cordon
+from .._drain import cordon, cordon_rules
 from .._failover.taint_rules import taint_of
 from .._nodes import health_checks, opt_outs
 from .._shared.bounds import some
@@ -87,8 +86,7 @@ def take_snapshot(cluster: Cluster, only: str = "") -> Snapshot:
             names.add(name)
             marked = any(mark in node_rules.annotations_of(node) for mark in _MARKS)
             if name in wanted or marked or taint_of(node):
-                # Without its managed fields, a Node does not tell who has cordoned it again.
-                nodes[name] = node if others_cordon(node) else node_rules.slim(node)
+                nodes[name] = cordon_rules.slim(node)
     runs = {run.id: run for run in run_leases.all_runs(cluster)}
     return Snapshot(nodes, ledgers, runs, cluster.now(), names=names)
 

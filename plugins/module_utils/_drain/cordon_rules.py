@@ -30,10 +30,13 @@ def reason_of(node: Object, owner: str) -> str | None:
 def others_cordon(node: Object) -> str:
     """Who has cordoned the node again after someone uncordoned it and left our record; empty if no one is known.
 
-    One request writes our record and our cordon, so both have the same manager. An uncordon leaves the record, and the
-    next cordon has the manager of its client. A client with our own manager can't be told apart. Source: the managed
-    fields of server-side apply, which the API server keeps for all writers.
+    One request writes our record and our cordon, so both have the same manager, unless the node was cordoned before.
+    An uncordon leaves the record, and the next cordon has the manager of its client. A client with our own manager
+    can't be told apart. Source: the managed fields of server-side apply, which the API server keeps for all writers.
     """
+    known = node_rules.record(node, CORDON)
+    if not known or known.get("unschedulable_before"):
+        return ""
     spec, record = ("f:spec", "f:unschedulable"), ("f:metadata", "f:annotations", f"f:{CORDON}")
     # The API server collects the entries of older managers in one that has no manager's name.
     cordoned, recorded = _managers(node, *spec) - {"ancient-changes"}, _managers(node, *record)
@@ -65,9 +68,14 @@ def why_it_stays(node: Object, owner: str) -> str:
     if KEEP_CORDONED in node_rules.annotations_of(node):
         return f"it has the annotation {KEEP_CORDONED}"
     others = others_cordon(node)
-    if others and not record.get("unschedulable_before"):
+    if others:
         return f"{others} has cordoned it again since {owner} cordoned it (force overrides)"
     return "it was cordoned before"
+
+
+def slim(item: Object) -> Object:
+    """An object without large parts that no rule needs. Managed fields that show another client's cordon stay."""
+    return item if others_cordon(item) else node_rules.slim(item)
 
 
 def shown(node: Object) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Look:
             Stale: The look is too old, or the record was written just now: that may take a while.
         """
         if record is not None and record.add(self.overridden):
-            raise Stale("The reboot was recorded after the last check of the node.")
+            raise Stale("the reboot was recorded after it")
         check(self.began)
 
 
@@ -103,7 +103,7 @@ def check(began: float) -> None:
         Stale: ``began`` is too long ago.
     """
     if steady() > began + GOOD_FOR:
-        raise Stale(f"The last check of the node is older than {GOOD_FOR:.0f} s.")
+        raise Stale(f"it is older than {GOOD_FOR:.0f} s")
 
 
 def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id: str = "", down: bool = False) -> Look:
@@ -138,13 +138,14 @@ def repeat(attempt: Callable[[], _Result]) -> _Result:
     Raises:
         TimedOut: No look was recent enough.
     """
+    why = ""
     for _try in range(_TRIES):
         try:
             return attempt()
-        except Stale:
-            continue
+        except Stale as error:
+            why = error.message
     raise TimedOut(
-        f"{_TRIES} checks of the node were older than {GOOD_FOR:.0f} s before the next step, so nothing was done. Find "
+        f"{_TRIES} times, the last check of the node did not count before the next step: {why}. Nothing was done. Find "
         "out why the API server or the BMC answers so slowly, and run it again.",
         why="slow",
     )

@@ -502,7 +502,8 @@ class _Admission:
 
     def _put_back(self, step: Step) -> Facts:
         became = self._work.put_back(self._budget.group, step.record, step.why)
-        then = "" if self._facts.restores is not None else ", and tried again later"
+        again = step.record == "hold" and self._facts.restores is None
+        then = ", and tried again later" if again else ""
         self._context.say(f"Node {self._settings.node} {became}{then}: {step.why}")
         return self._facts.after_attempt(step.why)
 

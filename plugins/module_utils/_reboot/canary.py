@@ -136,7 +136,7 @@ def _timed_out(watch: _Watch, deadline: Deadline) -> TimedOut:
     return TimedOut(
         f"The canaries of operation {watch.operation} are not done after {deadline.seconds} s: "
         f"{'; '.join(canary.words() for canary in left)}. Check whether a run works on them "
-        "(holdfast.kubernetes.doctor), or raise wait_timeout.",
+        "(holdfast.kubernetes.doctor), or raise rolling_reboot_canary_timeout.",
         waiting_for=[canary.name for canary in left],
         canaries=[canary.to_data() for canary in watch.canaries.values()],
     )

@@ -170,10 +170,10 @@ class Facts:
     def midway(self) -> bool:
         """Another run of the operation left the node in the middle of its reboot, and this run finishes it.
 
-        A person may have excluded the node since then. This run finishes it only if its reboot was sent.
+        A person may have excluded the node since then. Then this run finishes only a reboot that is under way.
         """
         operation = self.settings.operation
-        return self.node.went(operation) if self.node.excluded else self.node.midway(operation)
+        return self.node.under_way(operation) if self.node.excluded else self.node.midway(operation)
 
     @property
     def rebooted(self) -> bool:

@@ -149,7 +149,7 @@ def steps_left(facts: Facts) -> tuple[str, ...]:
     left: tuple[str, ...] = ROLE_STEPS
     if facts.rebooted:
         left = left[left.index("before_ready") :]
-    elif facts.node.sent(facts.settings.operation) and facts.node.cordoned_by == PURPOSE and not facts.node.uncordoned:
+    elif facts.node.sent(facts.settings.operation) and facts.node.under_our_cordon:
         # Without our cordon, an earlier run has given the node back, and its pods may be there again.
         left = left[left.index("before_reboot") :]
     return tuple(step for step in left if _applies(step, facts))
@@ -412,8 +412,15 @@ def _slot(facts: Facts) -> Step:
 
 def _back(facts: Facts) -> Step | None:
     """Wait for a node whose reboot another run of the operation started: its boot ID shows whether it rebooted."""
-    if facts.midway and not facts.node.ready and not facts.back_waited:
+    node, operation = facts.node, facts.settings.operation
+    if not facts.midway or node.ready:
+        return None
+    if not facts.back_waited:
         return Step(AWAIT_BACK)
+    if node.excluded and not node.went(operation):
+        # It went down before its reboot was sent. It is not rebooted, and can't be given back.
+        why = f"Node {node.name} was excluded after a run had cordoned it, and is not Ready."
+        return Step(STOP, f"{why} Repair it, and run this again.")
     return None
 
 

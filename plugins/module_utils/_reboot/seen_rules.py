@@ -69,8 +69,8 @@ class Seen:
         shown: The lifecycle conditions of the node show work of this collection.
         stuck: Why a dead run of another operation keeps the node from this one, as text; empty if none does.
         failover: A failover has left its record on the node.
-        uncordoned: Someone has uncordoned the node, and left the annotation of its cordon. Another client may have
-            cordoned the node since.
+        uncordoned: Someone has uncordoned the node, and left the annotation of its cordon.
+        cordoned_again: Someone has done so, and another client has cordoned the node since.
     """
 
     name: str
@@ -92,6 +92,7 @@ class Seen:
     stuck: str = ""
     failover: bool = False
     uncordoned: bool = False
+    cordoned_again: bool = False
 
     @property
     def why_later(self) -> str:
@@ -125,6 +126,20 @@ class Seen:
     def went(self, operation: str) -> bool:
         """Whether the reboot of a node that is midway was sent, or happened: only its remaining steps are left."""
         return self.midway(operation) and (self.record.phase in WENT or self.new_boot())
+
+    def under_way(self, operation: str) -> bool:
+        """Whether a node that is midway can't be given back before its reboot: it is down, or may go down any time.
+
+        It can be given back if someone has uncordoned it since, or if its reboot failed.
+        """
+        if not self.midway(operation) or self.new_boot():
+            return self.midway(operation)
+        return not self.record.result and (not self.ready or (self.went(operation) and self.under_our_cordon))
+
+    @property
+    def under_our_cordon(self) -> bool:
+        """Whether the node is cordoned for a rolling reboot, and nobody has uncordoned it since."""
+        return self.cordoned_by == PURPOSE and not (self.uncordoned or self.cordoned_again)
 
     def rebooted(self, operation: str) -> bool:
         """Whether a node that is midway has its new boot."""
@@ -235,7 +250,8 @@ def read_seen(
         shown=run_of(node) is not None,
         stuck=stuck,
         failover=FAILOVER in node_rules.annotations_of(node),
-        uncordoned=not node_rules.unschedulable(node) or bool(others_cordon(node)),
+        uncordoned=not node_rules.unschedulable(node),
+        cordoned_again=bool(others_cordon(node)),
     )
 
 

@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from .._api import node_rules, paths
+from .._api import paths
 from .._api.cluster import Cluster
 from .._api.objects import Object
+from .._drain import cordon_rules
 from .._drain.drain import budgets_of
 from .._drain.rules import Drains, Options
 
@@ -93,7 +94,7 @@ class Snapshot:
             for item in self._cluster.items(path, field_selector=rest, label_selector=label_selector):
                 name = (item.get(part) or {}).get(place)
                 if name in self._names:
-                    found[name].append(node_rules.slim(item))
+                    found[name].append(cordon_rules.slim(item))
             self._of_nodes[key] = found
         return self._of_nodes[key]
 

@@ -79,7 +79,7 @@ class Work:
             claimed: The run must have the claim. If not, it is enough that no other run has it.
         """
         if not phase and stays_cordoned(read_node(self.context.cluster, self.node)):
-            return {"freed": False}
+            return {"freed": False, "unschedulable": True}
         params: Mapping[str, Any] = {
             "name": self.node,
             "owner": PURPOSE,
@@ -144,10 +144,10 @@ class Work:
 
     def put_back(self, group: str, record: str, why: str) -> str:
         """Put back a node that is cordoned, and leave it; see :meth:`leave`. Return the outcome as text."""
-        uncordoned = self.uncordon()["freed"]
+        found = self.uncordon()
         self.opt_in()
         self.leave(group, record, why)
-        return "is uncordoned" if uncordoned else "stays cordoned"
+        return "is uncordoned" if found["freed"] else "stays cordoned" if found["unschedulable"] else "is given back"
 
     @property
     def _shown(self) -> lifecycle_rules.Work:

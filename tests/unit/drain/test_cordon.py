@@ -26,6 +26,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon_rules import (
     owner_of,
     shown,
+    slim,
     why_it_stays,
 )
 
@@ -230,6 +231,7 @@ def test_a_cordon_of_another_client_stays(spec, record, stays):
         {"manager": "kubelet", "fieldsV1": {"f:metadata": {"f:annotations": {}}, "f:spec": None}},
         {"manager": "old"},
     ]
+    assert ("managedFields" in slim(cluster.node)["metadata"]) is stays
     before = give_back(cluster, "n", "me")[0]
     assert cluster.cordoned is stays
     assert cluster.record is None

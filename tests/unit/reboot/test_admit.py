@@ -244,17 +244,22 @@ OTHER_CLAIM = {**DEAD_CLAIM, "operation": "old"}
 CLOSED = {"windows": [{"start": "03:00", "end": "04:00"}]}
 
 
-@pytest.mark.parametrize("manager", ["holdfast.kubernetes", "kubectl"])
-def test_a_node_that_another_client_has_uncordoned_and_cordoned_again_is_drained(cluster, manager):
+@pytest.mark.parametrize(
+    ("manager", "before", "drained"),
+    [("holdfast.kubernetes", False, False), ("kubectl", False, True), ("kubectl", True, False)],
+    ids=["not cordoned again", "cordoned again", "cordoned before the run"],
+)
+def test_a_node_that_another_client_has_uncordoned_and_cordoned_again_is_drained(cluster, manager, before, drained):
     """A dead run sent its reboot, and nothing shows that it happened. Pods may have come back meanwhile."""
-    cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record("reboot"))
+    cordon = {**CORDON, "unschedulable_before": before}
+    cluster.node(unschedulable=True, cordon=cordon, claim=DEAD_CLAIM, operation=record("reboot"))
     cluster.objects[paths.node("node-1")]["metadata"]["managedFields"] = [
         {"manager": "holdfast.kubernetes", "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{CORDON_MARK}": {}}}}},
         {"manager": manager, "fieldsV1": {"f:spec": {"f:unschedulable": {}}}},
     ]
     cluster.ledger(ledger=slot(claims=1))
 
-    assert ("drain" in turn(cluster)["steps"]) is (manager == "kubectl")
+    assert ("drain" in turn(cluster)["steps"]) is drained
 
 
 class TestNodeThatADeadRunLeftCordoned:
