@@ -72,16 +72,16 @@ def main() -> None:
     module = importlib.import_module(f"{plugins}.modules.{request['module']}")
     check, stopped = last_look.Look.check, []
 
-    def stop_first(look: Any) -> None:
+    def stop_first(look: Any, *record: Any) -> None:
         if stopped:
-            check(look)
+            check(look, *record)
             return
         stopped.append(look)
         os.kill(os.getpid(), signal.SIGSTOP)
         # Only for this check: the next ones must pass on a busy machine.
         last_look.GOOD_FOR, usual = GOOD_FOR, last_look.GOOD_FOR
         try:
-            check(look)
+            check(look, *record)
         finally:
             last_look.GOOD_FOR = usual
 

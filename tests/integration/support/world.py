@@ -321,10 +321,11 @@ class World:
 
     def run(self, module: ModuleType | Operation, *, check_mode: bool = False, **options: Any) -> dict[str, Any]:
         """Run an operation in this process: a module's with validated options, or another one with all its options."""
-        operation: Operation = module.OPERATION if isinstance(module, ModuleType) else module
+        operation: Operation = getattr(module, "OPERATION", module)
+        spec = getattr(module, "SPEC", None)
         params = {"kubeconfig": self.kubeconfig, **options}
-        if isinstance(module, ModuleType):
-            validation = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(params)
+        if spec:
+            validation = ArgumentSpecValidator(spec["argument_spec"]).validate(params)
             assert not validation.error_messages, validation.error_messages
             params = validation.validated_parameters
         warnings: list[str] = []
