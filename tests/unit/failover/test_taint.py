@@ -153,7 +153,7 @@ def test_a_pause_after_the_look_at_holds_makes_it_too_old(declare):
 
 
 def test_looks_at_holds_that_are_always_too_old_end_with_a_way_out(declare):
-    with pytest.raises(TimedOut, match=r"nothing was done\. Find out why .* answers so slowly, and run it again"):
+    with pytest.raises(TimedOut, match=r"Nothing was done\. Find out why .* answers so slowly, and run it again"):
         declare(operation.evidence_rules.COMMAND, took=0.0, paused=SLOW, attempt=operation._prove_and_add)
 
 
