@@ -989,6 +989,13 @@ MUTANTS = [
         "tests/unit/drain/test_send.py::test_only_a_pod_with_another_uid_counts_as_gone",
     ),
     Mutant(
+        "pause-ignored-if-a-clock-is-ahead",
+        1,
+        "The next node is started without the pause, because the clock of another controller is a little ahead.",
+        Code("_pause_left", "since >= -request.pause", "since >= 0"),
+        "tests/unit/budget/test_slots.py::test_the_next_node_waits_for_the_pause",
+    ),
+    Mutant(
         "reboot-without-a-drain-after-a-node-was-given-back",
         4,
         "A node is rebooted without a drain: a run failed in its reboot, gave the node back, and died.",

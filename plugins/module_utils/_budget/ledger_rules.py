@@ -303,8 +303,8 @@ def _pause_left(ledger: Ledger, request: Request) -> float:
     if not request.pause or ended is None:
         return 0.0
     since = seconds_between(ended, from_text(request.now))
-    # A time in the future, of a clock that was wrong, does not count.
-    return max(0.0, request.pause - since) if since >= 0 else 0.0
+    # The clocks of two runs differ a little. A time that is further in the future, of a wrong clock, does not count.
+    return max(0.0, request.pause - since) if since >= -request.pause else 0.0
 
 
 def with_end(ledger: Ledger, operation: str, now: str) -> Ledger:

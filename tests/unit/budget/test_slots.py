@@ -320,9 +320,10 @@ def ended(seconds, operation="kernel"):
     return Ledger(operations=({"id": operation, "failures": {}, "ended": to_text(START + timedelta(seconds=seconds))},))
 
 
-def test_the_next_node_waits_for_the_pause(ask):
-    result = ask(Api(ended(0)), pause=120)
-    assert 120 <= result["waited"] < 125
+@pytest.mark.parametrize("ahead", [0, 0.1, 2], ids=["the same clock", "a clock a little ahead", "a clock 2 s ahead"])
+def test_the_next_node_waits_for_the_pause(ask, ahead):
+    result = ask(Api(ended(ahead)), pause=120)
+    assert 120 + ahead <= result["waited"] < 125 + ahead
     assert result["slot"]["node"] == "delta"
 
 
