@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
@@ -275,6 +275,7 @@ def test_killed_as_often_as_you_like_nothing_is_lost(start, killed):
         max_size=10,
     ),
 )
+@example(STARTS[0], [("present", 3), ("node", "false"), ("present", 3)])
 def test_a_value_that_someone_else_changes_stays(start, steps):
     world = World(*start)
     expected = list(start)
