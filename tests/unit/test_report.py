@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# Ansible has the variables of hosts after its first play.
+BEGIN = {"hosts": "nodes", "gather_facts": False}
 # No server listens on this port.
 AWAY = {"host": "https://127.0.0.1:9", "api_key": "none", "api_timeout": 0}
 BEGAN = "2026-11-21T09:00:00.000000Z"
@@ -27,7 +30,15 @@ HOME = {"auth": AWAY, "management": {}, "began": BEGAN}
 def of(name, result, operation="kernel", **more):
     return {
         "__rolling_reboot_turn": {"result": {"name": name, "result": result, "detail": result}, **more},
-        "__rolling_reboot_begun": {"operation": operation, "run": "run-1", "group": "default", "began": BEGAN},
+        "__rolling_reboot_begun": {
+            "operation": operation,
+            "run": "run-1",
+            "group": "default",
+            "began": BEGAN,
+            "own_host": "",
+            "resumes": [],
+            "canaries": ["node-1"],
+        },
         "__rolling_reboot_home": HOME,
     }
 
@@ -40,14 +51,19 @@ def report(tmp_path):
     """
     plays = yaml.safe_load((CHECKOUT / "playbooks/plays/run_rolling_reboot.yml").read_text())
     first = next(number for number, play in enumerate(plays) if play["name"] == "Report")
-    # A play that reboots nodes, with a task that connects to them.
-    connect = {
-        **plays[first - 1],
-        "tasks": [{"ansible.builtin.raw": "true", "when": "inventory_hostname != 'localhost'"}],
+    # The passes, with a task that connects to the nodes.
+    passes = {
+        play["tasks"][0]["vars"]["__rolling_reboot_pass"]: {
+            **play,
+            "tasks": [{"ansible.builtin.raw": "true", "when": play["tasks"][0]["when"]}],
+        }
+        for play in plays[1:first]
     }
 
-    def run(hosts, written=tmp_path / "report.json", *arguments, connects=False):
-        (tmp_path / "play.yml").write_text(yaml.safe_dump([*([connect] if connects else []), *plays[first:]]))
+    def run(hosts, written=tmp_path / "report.json", *arguments, connects=""):
+        (tmp_path / "play.yml").write_text(
+            yaml.safe_dump([BEGIN, *([passes[connects]] if connects else []), *plays[first:]])
+        )
         group = hosts if "children" in hosts else {"hosts": hosts}
         (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": group}))
         env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
@@ -101,9 +117,19 @@ def test_an_operation_that_can_not_be_ended_fails_the_playbook_and_hides_no_resu
 def test_a_run_that_loses_all_hosts_is_reported(report):
     nowhere = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_connection": "ssh"}
     hosts = {name: {**of(name, "rebooted", operation=""), **nowhere} for name in ("node-1", "node-2")}
-    code, written, output = report(hosts, connects=True)
+    code, written, output = report(hosts, connects="first")
 
     assert (code, output.count("UNREACHABLE!")) == (4, 2)
+    assert written["summary"]["rebooted"] == ["node-1", "node-2"]
+
+
+@pytest.mark.parametrize("limit", [[], ["--limit=node-1,node-2"]])
+def test_a_pass_that_loses_its_only_host_does_not_end_the_playbook(report, tmp_path, limit):
+    nowhere = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_connection": "ssh"}
+    hosts = {name: {**of(name, "rebooted", operation=""), **nowhere} for name in ("node-1", "node-2")}
+    code, written, output = report(hosts, tmp_path / "report.json", *limit, connects="canary")
+
+    assert (code, output.count("UNREACHABLE!")) == (4, 1), output
     assert written["summary"]["rebooted"] == ["node-1", "node-2"]
 
 
@@ -113,7 +139,7 @@ def test_a_pattern_selects_the_same_hosts_with_localhost(report, tmp_path, patte
     hosts = {name: {**of(name, "rebooted", operation=""), **nowhere} for name in ("node-1", "node-2")}
     hosts = {"hosts": hosts, "children": {"first": {"hosts": {"node-1": {}}}}}
     extra = json.dumps({"rolling_reboot_hosts": pattern})
-    code, written, output = report(hosts, tmp_path / "report.json", "-e", extra, connects=True)
+    code, written, output = report(hosts, tmp_path / "report.json", "-e", extra, connects="first")
 
     assert (code, output.count("UNREACHABLE!")) == (4, 1), output
     assert written["summary"]["rebooted"] == ["node-1"]
@@ -231,15 +257,15 @@ def plays_passes(tmp_path):
         }
     check = {"ansible.builtin.assert": {"that": "went == expected", "fail_msg": "{{ went }}"}}
     passes.append({"hosts": "nodes", "gather_facts": False, "tasks": [check]})
-    (tmp_path / "play.yml").write_text(yaml.safe_dump(passes))
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([BEGIN, *passes]))
 
-    def run(hosts):
+    def run(hosts, *arguments):
         known = {name: {**given, "__rolling_reboot_begun": BEGUN} for name, given in hosts.items()}
         (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": {"hosts": known}}))
         program = str(Path(sys.executable).parent / "ansible-playbook")
         env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         return subprocess.run(
-            [program, "-i", "inventory.yml", "-e", "rolling_reboot_hosts=nodes", "play.yml"],
+            [program, "-i", "inventory.yml", "-e", "rolling_reboot_hosts=nodes", *arguments, "play.yml"],
             cwd=tmp_path,
             env={**env, "ANSIBLE_HOME": str(tmp_path)},
             capture_output=True,
@@ -250,7 +276,8 @@ def plays_passes(tmp_path):
     return run
 
 
-def test_each_host_has_its_pass(plays_passes):
+@pytest.mark.parametrize(("limit", "skipped"), [([], 0), (["--limit=nodes"], 4)])
+def test_each_host_has_its_pass(plays_passes, limit, skipped):
     """Nodes that an earlier run has begun come first. A node that is put off gets one more pass."""
     done = plays_passes(
         {
@@ -261,6 +288,9 @@ def test_each_host_has_its_pass(plays_passes):
             "canary": {"expected": ["canary"]},
             "own": {"expected": ["own"]},
             "earlier": {"expected": ["first"], "__rolling_reboot_turn": {"run": "run-1", "step": "done"}},
-        }
+        },
+        *limit,
     )
     assert done.returncode == 0, done.stdout
+    recaps = dict(re.findall(r"^(plain|held) .* skipped=(\d+)", done.stdout, re.MULTILINE))
+    assert recaps == {"plain": str(skipped), "held": str(skipped // 4 * 3)}
