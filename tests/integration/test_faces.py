@@ -99,6 +99,7 @@ def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     assert bool(ours.get("failed")) == bool(theirs.get("failed"))
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_same_results_in_process_as_modules_and_ad_hoc(ansible, scene, kubeconfig):
     tasks = with_kubeconfig(scene, kubeconfig)

@@ -53,6 +53,7 @@ def assert_none(world, names):
         assert RECORD not in node["metadata"]["annotations"]
 
 
+@pytest.mark.long
 def test_each_condition_is_set_and_removed_in_order(rolling, nodes, history):
     names = nodes(3)
     for name in names:

@@ -21,6 +21,7 @@ def ward(world):
     return Ward(world, 4)
 
 
+@pytest.mark.long
 def test_what_a_dead_run_has_begun_comes_first_in_the_first_of_two_imports(ward, rolling, tmp_path):
     """The others need its slot, although it is the last host, with one fork, and its node is the controller's."""
     names = ward.nodes
@@ -85,6 +86,7 @@ def test_a_node_that_a_dead_run_left_cordoned_is_never_skipped(ward, rolling):
     rolling.assert_nothing_left(ward.nodes)
 
 
+@pytest.mark.long
 def test_a_node_that_a_person_excludes_after_a_dead_run_drained_it_is_given_back(ward, rolling):
     """It is not rebooted, and the others need its slot."""
     left = ward.left_by().first

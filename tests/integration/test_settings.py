@@ -85,6 +85,7 @@ def test_a_mistyped_name_stops_the_run_before_anything_is_checked(rolling, nodes
     assert rolling.ledger() == {}
 
 
+@pytest.mark.long
 def test_a_limit_keeps_the_report_the_artifacts_and_the_end_of_the_operation(rolling, nodes):
     one, other = names = nodes(2)
     before = rolling.boot_ids(names)

@@ -55,11 +55,12 @@ class Code:
         raise EditError(f"{count} {self.symbol} contains {self.find!r}; candidates: {names}")
 
     def _modules(self, root: Path) -> Iterator[tuple[Path, ast.Module]]:
-        pattern = rf"\b(def|class) {self.symbol.rsplit('.', 1)[-1]}\b"
+        name = self.symbol.rsplit(".", 1)[-1]
+        pattern = rf"\b(def|class) {name}\b"
         for folder in _PYTHON:
             for path in sorted((root / folder).rglob("*.py")):
-                # It takes a second to parse all files.
-                if not path.is_symlink() and re.search(pattern, text := path.read_text()):
+                # It takes a second to parse all files, and a tenth of it to search them by the pattern.
+                if not path.is_symlink() and name in (text := path.read_text()) and re.search(pattern, text):
                     yield path, ast.parse(text)
 
     def _definitions(self, tree: ast.AST, prefix: str = "") -> Iterator[ast.AST]:

@@ -50,6 +50,7 @@ class House:
 
     def __init__(self, root: Path, name: str) -> None:
         self.root, self._name = root, name
+        self._looks: dict[Path, tuple[set[Path], list[str]]] = {}
         self.files = sorted(path for path in root.glob("*/*.py") if path.name != "__init__.py")
 
     def why_impure(self, file: Path) -> list[str]:
@@ -81,6 +82,11 @@ class House:
 
     def _look(self, file: Path) -> tuple[set[Path], list[str]]:
         """The files of the folder that a file imports, and what in itself is impure."""
+        if file not in self._looks:
+            self._looks[file] = self._read(file)
+        return self._looks[file]
+
+    def _read(self, file: Path) -> tuple[set[Path], list[str]]:
         inner, reasons = set(), []
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ PLUGINS = CHECKOUT / "plugins"
 NODE_SIDE = {"graceful_shutdown", "graceful_shutdown_info", "inhibitor_lock", "inhibitor_lock_info"}
 
 
+@functools.cache
 def read_yaml(path: str) -> Any:
     return yaml.safe_load((CHECKOUT / path).read_text())
 

@@ -59,6 +59,7 @@ def test_a_slot_stays_under_which_a_node_was_claimed_a_moment_ago():
     assert not found.broken, found
 
 
+@pytest.mark.long
 def test_without_its_record_on_the_slot_it_would_be_given_away(monkeypatch):
     """The rule as it was. The first run is silent between its slot and its claim, while the other one reads."""
     monkeypatch.setattr(ledger_rules, "claim", lambda ledger, *_whose: ledger)
@@ -97,6 +98,7 @@ def test_a_slot_that_passed_on_stays_under_which_a_node_was_claimed_a_moment_ago
     assert not found.broken, found
 
 
+@pytest.mark.long
 def test_with_a_second_claim_that_changes_nothing_it_would_be_given_away(monkeypatch):
     """A slot that says only whether it was ever claimed."""
     count = ledger_rules.claim
@@ -138,6 +140,7 @@ def test_a_reboot_that_a_dead_run_requested_is_not_requested_again():
     assert found.whole
 
 
+@pytest.mark.long
 def test_without_a_look_at_the_boot_that_was_to_end_it_would_be(monkeypatch):
     """The rule as it was. The node comes back while the next run is between its turn and its reboot."""
     monkeypatch.setattr(role, "boot_to_end", lambda *_arguments: "")
@@ -161,6 +164,7 @@ def test_the_next_run_returns_slot_and_claim_of_a_node_that_is_done():
     assert found.whole
 
 
+@pytest.mark.long
 def test_without_taking_them_over_they_would_stay(monkeypatch):
     """The rule as it was: a node that needs no reboot is skipped."""
     monkeypatch.setattr(Facts, "left_behind", False)

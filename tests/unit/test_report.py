@@ -133,7 +133,14 @@ def test_a_pass_that_loses_its_only_host_does_not_end_the_playbook(report, tmp_p
     assert written["summary"]["rebooted"] == ["node-1", "node-2"]
 
 
-@pytest.mark.parametrize("pattern", ["!node-2", "nodes:!node-2", ["nodes", "&first"], "node-1,", "&first"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "!node-2",
+        ["nodes", "&first"],
+        *(pytest.param(variant, marks=pytest.mark.long) for variant in ("nodes:!node-2", "node-1,", "&first")),
+    ],
+)
 def test_a_pattern_selects_the_same_hosts_with_localhost(report, tmp_path, pattern):
     nowhere = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_connection": "ssh"}
     hosts = {name: {**of(name, "rebooted", operation=""), **nowhere} for name in ("node-1", "node-2")}

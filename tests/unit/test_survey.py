@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,13 @@ TEMPLATES = yaml.safe_load((ROLE / "vars/main.yml").read_text())["__awx_objects_
 WRONG = {"int": "soon", "bool": "perhaps", "dict": "{", "list of dict": "{"}
 
 
+@functools.cache
+def _specs(file):
+    return yaml.safe_load((ROLE / file).read_text())["argument_specs"]
+
+
 def specs_of(template):
-    return yaml.safe_load((ROLE / template["specs"]).read_text())["argument_specs"]
+    return _specs(template["specs"])
 
 
 def options_of(template):
