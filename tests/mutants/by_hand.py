@@ -427,11 +427,7 @@ MUTANTS = [
         "cordon-of-others-undone",
         3,
         "A cordon that this collection did not make is undone.",
-        Code(
-            "give_back.attempt",
-            "if record is None or record.get('owner') != owner:\n    return node, node",
-            "if record is not None and record.get('owner') != owner:\n    return node, node\nrecord = record or {}",
-        ),
+        Code("give_back.attempt", "bool(why_it_stays(node, owner))", "bool(record and why_it_stays(node, owner))"),
         "tests/unit/drain/test_cordon.py::test_only_our_cordon_is_undone_whatever_others_do",
     ),
     Mutant(

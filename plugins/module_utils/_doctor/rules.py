@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._api import node_rules
-from .._api.names import CORDON, FAILOVER, KEEP_CORDONED, OPERATION
+from .._api.names import CORDON, FAILOVER, OPERATION
 from .._api.objects import Object
 from .._budget import lifecycle_rules
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
 from .._budget.node_operation_rules import is_midway, unchecked
-from .._drain.cordon_rules import others_cordon
+from .._drain.cordon_rules import why_it_stays
 from .._failover.taint_rules import taint_of
 from .._nodes import health_check_rules, optout_rules
 from . import advice_rules
@@ -221,14 +221,8 @@ def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
     what = f"cordoned by {cordon.get('owner')} ({cordon.get('reason') or 'no reason given'})"
     if cordon.get("owner") != ROLE_OWNER:
         return what
-    if cordon.get("unschedulable_before"):
-        return f"{what}; the node was cordoned before, and stays cordoned"
-    if KEEP_CORDONED in node_rules.annotations_of(node):
-        return f"{what}; the node stays cordoned ({KEEP_CORDONED})"
-    others = others_cordon(node)
-    if others:
-        return f"{what}; {others} has cordoned the node again, so it stays cordoned"
-    return what
+    why = why_it_stays(node, ROLE_OWNER)
+    return f"{what}; the node stays cordoned: {why}" if why else what
 
 
 def _cordon(snapshot: Snapshot, node: Object, left: _Verdict | None, *, ours: bool) -> _Verdict:

@@ -11,7 +11,7 @@ from typing import Any
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import Refused
-from .._api.names import CORDON, KEEP_CORDONED, OPERATION
+from .._api.names import CORDON, OPERATION
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -21,7 +21,7 @@ from .._budget import claim_rules, lifecycle, lifecycle_rules
 from .._budget.node_operation import marks_of
 from .._budget.node_operation_rules import Phase, phase_of
 from .._shared.bounds import cut
-from .cordon_rules import OWNER, others_cordon, owner_of, shown, why_it_stays
+from .cordon_rules import OWNER, owner_of, shown, why_it_stays
 
 
 def cordon(context: Context, params: Params) -> Result:
@@ -45,7 +45,10 @@ def cordon(context: Context, params: Params) -> Result:
             phase=phase,
         )
         if node_rules.unschedulable(after):
-            context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
+            context.warn(
+                f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}. To uncordon it all the same, "
+                "use the module cordon with force."
+            )
         elif lifecycle_rules.run_of(after) == "":
             # A drain without a run reported that the node is drained. Now it gets pods again.
             work = lifecycle_rules.Work("uncordon")
@@ -134,20 +137,12 @@ def give_back(
     def attempt() -> tuple[Object, Object]:
         node = claim_rules.require_claim(read_node(cluster, name), run, claimed=claimed)
         record = node_rules.record(node, CORDON)
+        kept = None if force or (record or {}).get("owner") == owner else record
+        stays = not force and bool(why_it_stays(node, owner))
         marks = marks_of(cluster, node, phase)
-        present = node_rules.unschedulable(node)
-        if force:
-            if record is None and not present and not marks:
-                return node, node
-            return node, _write(cluster, node, unschedulable=False, record=None, marks=marks)
-        if marks and (record or {}).get("owner") != owner:
-            # The cordon belongs to another owner, or has no record: it stays.
-            return node, _write(cluster, node, unschedulable=present, record=record, marks=marks)
-        if record is None or record.get("owner") != owner:
+        if kept == record and stays == node_rules.unschedulable(node) and not marks:
             return node, node
-        asked = KEEP_CORDONED in node_rules.annotations_of(node)
-        keep = asked or bool(record.get("unschedulable_before") or others_cordon(node))
-        return node, _write(cluster, node, unschedulable=keep and present, record=None, marks=marks)
+        return node, _write(cluster, node, unschedulable=stays, record=kept, marks=marks)
 
     return retry_conflicts(attempt)
 

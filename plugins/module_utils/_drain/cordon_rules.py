@@ -56,21 +56,20 @@ def _managers(node: Object, *path: str) -> set[str]:
 
 
 def why_it_stays(node: Object, owner: str) -> str:
-    """Why ``uncordoned`` leaves this node cordoned."""
+    """Why a node stays cordoned when ``owner`` uncordons it; empty if it does not."""
+    if not node_rules.unschedulable(node):
+        return ""
     record = node_rules.record(node, CORDON)
     if record is None:
-        return (
-            "it was cordoned without this collection's record, so the user or tool that cordoned it must uncordon it "
-            "(force overrides)"
-        )
+        return "it was cordoned without this collection's record, so the user or tool that cordoned it must uncordon it"
     if record.get("owner") != owner:
-        return f"{record.get('owner')} cordoned it, not {owner} (force overrides)"
+        return f"{record.get('owner')} cordoned it, not {owner}"
     if KEEP_CORDONED in node_rules.annotations_of(node):
         return f"it has the annotation {KEEP_CORDONED}"
     others = others_cordon(node)
     if others:
-        return f"{others} has cordoned it again since {owner} cordoned it (force overrides)"
-    return "it was cordoned before"
+        return f"{others} has cordoned it again since {owner} cordoned it"
+    return "it was cordoned before" if record.get("unschedulable_before") else ""
 
 
 def slim(item: Object) -> Object:

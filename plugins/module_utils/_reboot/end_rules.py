@@ -69,6 +69,7 @@ def detail_of_failure(
     overrides: Mapping[str, Sequence[str]],
     uncordoned: bool,
     cordoned: bool,
+    stays: str,
     unwritten: Sequence[str],
     lost: bool,
 ) -> str:
@@ -80,6 +81,7 @@ def detail_of_failure(
         overrides: The holds that the reboot overrode, or was about to, and the pods that were deleted.
         uncordoned: The node was uncordoned.
         cordoned: A rolling reboot's cordon is still on the node.
+        stays: Why the node stays cordoned without that cordon.
         unwritten: The errors of writes that failed.
         lost: The count of this failure is one of those writes, so it does not count.
     """
@@ -88,6 +90,8 @@ def detail_of_failure(
         left += " The node was uncordoned."
     elif cordoned:
         left += " The node stays cordoned: fix its problem, then run this again to continue."
+    elif stays:
+        left += f" The node stays cordoned: {stays}."
     note = ""
     if unwritten:
         what = "Not everything could be undone: "

@@ -17,6 +17,7 @@ from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE, ClaimLost
 from .._budget.node_operation_rules import reboot_began
+from .._drain.cordon_rules import why_it_stays
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
 from .end_rules import after_hold, detail_of, detail_of_failure, overrides_of, result_of, steps_after
@@ -194,6 +195,7 @@ class _Failed:
             overrides=overrides_of(known.get("operation"), work.operation),
             uncordoned=uncordoned,
             cordoned=known.get("cordoned_by") == PURPOSE and not (self._lost or work.cordon_ended),
+            stays=known.get("stays_cordoned", "") if work.cordon_ended else "",
             unwritten=self._unwritten,
             lost=bool(uncounted),
         )
@@ -252,6 +254,7 @@ class _Failed:
             "ready": node_rules.ready(node),
             "boot_id": node_rules.boot_id(node),
             "cordoned_by": (node_rules.record(node, CORDON) or {}).get("owner"),
+            "stays_cordoned": why_it_stays(node, PURPOSE),
             "claim": node_rules.record(node, CLAIM),
             "operation": node_rules.record(node, OPERATION),
             "slot": vars(slot) if slot else None,

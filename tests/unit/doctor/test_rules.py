@@ -571,8 +571,12 @@ def test_all_that_is_said_of_what_a_run_has(who):
     ("left", "kept", "why"),
     [
         ({"owner": "storage", "reason": ""}, False, "cordoned by storage (no reason given); stays because"),
-        ({"owner": "rolling_reboot", "unschedulable_before": True}, False, "was cordoned before, and stays cordoned"),
-        ({"owner": "rolling_reboot"}, True, "the node stays cordoned (holdfast.dev/keep-cordoned)"),
+        (
+            {"owner": "rolling_reboot", "unschedulable_before": True},
+            False,
+            "the node stays cordoned: it was cordoned before",
+        ),
+        ({"owner": "rolling_reboot"}, True, "stays cordoned: it has the annotation holdfast.dev/keep-cordoned"),
     ],
 )
 def test_what_is_said_of_a_cordon(left, kept, why):
@@ -586,7 +590,7 @@ def test_the_cordon_of_a_client_that_has_cordoned_the_node_again():
         {"manager": "kubectl-cordon", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}},
         {"manager": "run", "fieldsV1": {"f:metadata": {"f:annotations": {"f:holdfast.dev/cordon": {}}}}},
     ]
-    assert "kubectl-cordon has cordoned the node again, so it stays cordoned" in only(snapshot(item), "cordon").why
+    assert "the node stays cordoned: kubectl-cordon has cordoned it again" in only(snapshot(item), "cordon").why
 
 
 def test_what_is_said_of_a_failed_slot():

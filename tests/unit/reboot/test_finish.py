@@ -210,10 +210,13 @@ class TestNodeThatSomeoneElseHasCordonedAgain:
         ]
         return cluster
 
-    def test_a_failure_does_not_say_that_it_was_uncordoned(self, again):
+    def test_a_failure_says_why_it_stays_cordoned(self, again):
         found = finish(again, failed=BROKEN, where="Drain")
 
-        assert found["result"]["detail"] == "Drain: It timed out."
+        assert found["result"]["detail"] == (
+            "Drain: It timed out. The node stays cordoned: kubectl-cordon has cordoned it again since rolling_reboot "
+            "cordoned it."
+        )
         assert again.cordoned()
         assert "cordon" not in again.marks()
 
@@ -248,6 +251,14 @@ def test_a_healthy_node_is_given_back_after_a_failure(cluster):
     assert cluster.ledger().failures("kernel") == {"node-1": "It timed out."}
     assert cluster.marks()["operation"]["result"] == "failed"
     assert "claim" not in cluster.marks()
+
+
+def test_a_failure_says_why_a_healthy_node_stays_cordoned(cluster):
+    at_work(cluster, "drain", cordon={**CORDON, "unschedulable_before": True})
+    found = finish(cluster, failed=BROKEN)
+    assert found["result"]["detail"] == "It timed out. The node stays cordoned: it was cordoned before."
+    assert cluster.cordoned()
+    assert "cordon" not in cluster.marks()
 
 
 @pytest.mark.parametrize(

@@ -148,10 +148,11 @@ def test_why_a_node_was_rebooted():
             "out. Holds were overridden: a/b. Pods were deleted despite their budgets: c/d. The node was uncordoned.",
         ),
         ({"cordoned": True}, "it timed out. The node stays cordoned: fix its problem"),
+        ({"stays": "it was cordoned before"}, "it timed out. The node stays cordoned: it was cordoned before."),
         ({"unwritten": ["No API."]}, "it timed out. Not everything could be undone: No API. Run"),
         ({"unwritten": ["No API.", "No API."], "lost": True}, "THIS FAILURE COULD NOT BE COUNTED, so the operation "),
     ],
 )
 def test_what_a_report_says_of_a_failure(known, words):
-    options = {"overrides": {}, "uncordoned": False, "cordoned": False, "unwritten": [], "lost": False, **known}
-    assert words in end_rules.detail_of_failure("Drain", "it timed out.", **options)
+    options = {"overrides": {}, "uncordoned": False, "cordoned": False, "stays": "", "unwritten": [], "lost": False}
+    assert words in end_rules.detail_of_failure("Drain", "it timed out.", **{**options, **known})
