@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Callable
@@ -18,6 +17,7 @@ from .bus import NodeBus
 from .inhibitor_rules import Logind
 from .lock_rules import Lock, Plan, Slot
 from .runner import Context, Params, Result
+from .wait import until
 
 # Only one module at a time changes locks on a node. The kernel releases this file lock when a module is killed.
 _TURN = "/run/holdfast-inhibitor-lock"
@@ -114,13 +114,7 @@ def _stop(bus: NodeBus, unit: str) -> None:
 
 
 def _until(condition: Callable[[], bool]) -> bool:
-    """Wait for a condition. Return whether it became true in time."""
-    end = time.monotonic() + _PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(_LOOK_EVERY)
-    return True
+    return until(condition, _PATIENCE, _LOOK_EVERY)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from .._api.errors import HoldfastError, Refused, TimedOut
 from .._logind.bus import NodeBus
 from .._logind.inhibitor_rules import Inhibitor
 from .._logind.runner import Context, Params, Result
+from .._logind.wait import until
 from . import logind_files, logind_rules, whole_file
 from .grace_rules import Groups, needed, wanted
 from .kubelet_files import kubelet_of, read_settings
@@ -307,16 +308,13 @@ def _reload(node: _Node, outcome: Outcome) -> None:
     locks = bus.logind().inhibitors
     bus.reload_logind()
     files = logind_files.read(node.version)
-    end = time.monotonic() + _PATIENCE
-    while not logind_rules.same(_effective(bus), files.seconds):
-        if time.monotonic() > end:
-            raise TimedOut(
-                f"logind was reloaded, but {_PATIENCE:.0f} s later its InhibitDelayMaxSec is {_effective(bus):g} s, "
-                f"and {files.winner.file if files.winner else 'its default'} says {files.seconds:g} s. See journalctl "
-                "-u systemd-logind on the node.",
-                inhibit_delay_max=logind_rules.finite(_effective(bus)),
-            )
-        time.sleep(_LOOK_EVERY)
+    if not until(lambda: logind_rules.same(_effective(bus), files.seconds), _PATIENCE, _LOOK_EVERY):
+        raise TimedOut(
+            f"logind was reloaded, but {_PATIENCE:.0f} s later its InhibitDelayMaxSec is {_effective(bus):g} s, and "
+            f"{files.winner.file if files.winner else 'its default'} says {files.seconds:g} s. See journalctl -u "
+            "systemd-logind on the node.",
+            inhibit_delay_max=logind_rules.finite(_effective(bus)),
+        )
     wrong = files.winner.file if files.winner else None
     made = [path for path in outcome.memory.made if _logind(path)]
     if made and wrong not in made:
