@@ -98,6 +98,11 @@ resumes:
   type: list
   elements: str
   returned: success
+hosts:
+  description: All hosts of the run, in the order of the play.
+  type: list
+  elements: str
+  returned: success
 own_host:
   description: The host of the node on which the controller runs; empty if there is none.
   type: str

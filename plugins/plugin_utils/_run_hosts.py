@@ -15,11 +15,14 @@ Variables = Mapping[str, Any]
 def others(variables: Variables, canaries: Sequence[str], *, alone: bool = False) -> dict[str, Any]:
     """Options of ``reboot_turn``: hosts that left the play, failures that are not counted yet, results of canaries.
 
+    A pass of the playbook is a play with few of the run's hosts. A host that dropped out of an earlier pass is not
+    among them.
+
     Args:
         alone: Each host has a run of its own.
     """
-    every, present = variables.get("ansible_play_hosts_all") or [], set(variables.get("ansible_play_hosts") or [])
-    run = (variables.get(BEGUN) or {}).get("run")
+    begun, present = variables.get(BEGUN) or {}, set(variables.get("ansible_play_hosts") or [])
+    every, run = begun.get("hosts") or [], begun.get("run")
     runs = {host: _registered(variables, host, BEGUN).get("run") if alone else run for host in every}
     turns = {host: _turn(variables, host, runs[host]) for host in every}
     return {

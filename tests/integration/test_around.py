@@ -268,26 +268,42 @@ def test_the_node_of_the_controller_goes_last(rolling, nodes):
 # --- hosts that drop out
 
 
+def drops_out(rolling):
+    """Variables of a host that Ansible can't reach in one of the user's tasks."""
+    reach = rolling.tasks("reach", {"name": "Reach it", "ansible.builtin.ping": {}})
+    nowhere = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+    return {**nowhere, "rolling_reboot_before_drain_tasks": reach}
+
+
 @pytest.mark.long
 def test_a_host_that_drops_out_in_a_user_s_task_is_a_failure_and_its_node_is_looked_after(rolling, nodes):
     deaf, fine = names = nodes(2)
-    reach = rolling.tasks("reach", {"name": "Reach it", "ansible.builtin.ping": {}})
-    hosts = {
-        deaf: {
-            "ansible_connection": "ssh",
-            "ansible_host": "127.0.0.1",
-            "ansible_port": 1,
-            "rolling_reboot_before_drain_tasks": reach,
-        },
-        fine: {},
-    }
     before = rolling.boot_ids(names)
 
-    done = rolling.run(hosts, operation="dropped", max_failed=1, max_unavailable=2)
+    done = rolling.run({deaf: drops_out(rolling), fine: {}}, operation="dropped", max_failed=1, max_unavailable=2)
 
     assert done.code != 0
     assert done.results == {deaf: "failed", fine: "rebooted"}
     assert "dropped out" in done.detail(deaf)
     assert rolling.boot_id(deaf) == before[deaf]
     assert list(rolling.failures("dropped")) == [deaf]
+    rolling.assert_nothing_left(names)
+
+
+@pytest.mark.long
+def test_a_host_that_drops_out_stops_the_nodes_of_later_passes(rolling, nodes):
+    """The host is not in the play of the next pass."""
+    deaf, held = names = nodes(2)
+    before = rolling.boot_ids(names)
+    rolling.hold(held)
+
+    run = rolling.start({deaf: drops_out(rolling), held: {}}, operation="dropped", max_unavailable=2)
+    run.until(lambda: "UNREACHABLE!" in run.output, "the host drops out")
+    run.until(lambda: "Wait for the nodes that were held" in run.output, "the next pass")
+    rolling.release(held)
+    done = run.done()
+
+    assert done.results == {deaf: "failed", held: "stopped"}
+    assert deaf in done.detail(held)
+    assert rolling.boot_ids(names) == before
     rolling.assert_nothing_left(names)

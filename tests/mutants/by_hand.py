@@ -556,6 +556,31 @@ MUTANTS = [
         "tests/unit/budget/test_ledger_rules.py::TestFail::test_an_unhealthy_node_keeps_it_as_failed",
     ),
     Mutant(
+        "hosts-of-earlier-passes-forgotten",
+        5,
+        "The failure of a host that dropped out of one pass does not count in the next pass.",
+        Code("others", "begun.get('hosts') or []", "variables.get('ansible_play_hosts_all') or []"),
+        "tests/unit/test_report.py::test_a_host_sees_the_other_hosts_of_its_run_only",
+    ),
+    Mutant(
+        "deleted-node-not-counted",
+        5,
+        "A node whose Node object is deleted during its reboot does not count as failed.",
+        Code(
+            "judge",
+            "node is not None or failure.unseen or failure.claimed",
+            "node is not None or failure.unseen",
+        ),
+        "tests/unit/reboot/test_finish.py::test_the_slot_of_a_deleted_node_is_given_back_and_its_failure_counts",
+    ),
+    Mutant(
+        "failed-control-plane-node-forgotten-by-the-next-run",
+        5,
+        "The next run does not count a control-plane node that has not come back.",
+        Code("begin", "request.nodes - {*down}", "request.nodes"),
+        "tests/unit/reboot/test_begin.py::TestNodesThatAnEarlierRunHasBegun::test_a_failure_counts_until_its_node_is_back",
+    ),
+    Mutant(
         "failed-node-forgotten-by-the-next-run",
         5,
         "The next run does not count the node that has not come back.",
@@ -640,7 +665,7 @@ MUTANTS = [
         5,
         "The other nodes wait for the slot of a Node that was deleted while a run worked on it.",
         Code("judge", 'node is None or (state == LOST and not node.get("claim"))', "False"),
-        "tests/unit/reboot/test_finish.py::test_the_slot_of_a_deleted_node_is_given_back",
+        "tests/unit/reboot/test_finish.py::test_the_slot_of_a_deleted_node_is_given_back_and_its_failure_counts",
     ),
     Mutant(
         "reboot-without-a-new-boot",

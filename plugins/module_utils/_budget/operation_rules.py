@@ -78,11 +78,16 @@ class StartRequest:
     adopt_within: float = ADOPT_WITHIN
 
 
-def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime) -> StartDecision:
+def begin(
+    ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime, down: Collection[str] = ()
+) -> StartDecision:
     """Add a run to an operation: the named one, else the one that is open or unfinished, else a new one.
 
     A run joins an open operation instead of starting a second one. A dead run still counts as alive for a while. A user
     who starts the same command again right after a crash resumes its work, and does not start a second operation.
+
+    Args:
+        down: The nodes with a failed slot in the ledger of another group. The slots of control-plane nodes are in one.
     """
     live = {run.id for run in runs.values() if run.alive(now)}
     adopted = "" if request.operation or request.restart else _to_join(ledger, request, runs, now)
@@ -97,7 +102,7 @@ def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: d
     if not left:
         del entry["left"]
     if known and live.isdisjoint(others):
-        entry["failures"] = _still_failed(ledger, entry["failures"], request.nodes)
+        entry["failures"] = _still_failed(ledger, entry["failures"], request.nodes - {*down})
         if not entry["failures"]:
             # Failed nodes whose names were dropped are tried again, too.
             entry.pop("left_out", None)
@@ -201,7 +206,11 @@ def _rested(entry: Mapping[str, Any], runs: Mapping[str, Run], now: datetime) ->
 
 
 def _still_failed(ledger: Ledger, failures: Mapping[str, str], nodes: Collection[str]) -> dict[str, str]:
-    """Failures that still count when a run resumes: of nodes that it does not try again, or that are not healthy."""
+    """Failures that still count when a run resumes: of nodes that it does not try again, or that are not healthy.
+
+    Args:
+        nodes: The nodes that the run tries again, if they have no failed slot.
+    """
     kept = {name for name, slot in ledger.slots.items() if slot.state == FAILED}
     return {name: reason for name, reason in failures.items() if name in kept or name not in nodes}
 

@@ -79,7 +79,14 @@ def _start(cluster: Cluster, params: Params) -> tuple[Ledger, StartDecision]:
     runs = {run.id: run for run in run_leases.all_runs(cluster)}
     now = cluster.now()
     live = {run.id for run in runs.values() if run.alive(now)}
-    decision = operation_rules.begin(_healed(cluster, before, live), request, runs, now)
+    down = {
+        name
+        for group, ledger in store.all_ledgers(cluster)
+        if group != params["group"]
+        for name, slot in _healed(cluster, ledger, live).slots.items()
+        if slot.state == FAILED
+    }
+    decision = operation_rules.begin(_healed(cluster, before, live), request, runs, now, down)
     if decision.ledger != before:
         store.store(cluster, params["group"], config_map, decision.ledger)
     return before, decision

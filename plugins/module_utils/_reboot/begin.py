@@ -45,6 +45,7 @@ def reboot_begin(context: Context, params: Params) -> Result:
         **begun,
         "began": to_text(context.cluster.now()),
         "own_host": own,
+        "hosts": list(params["hosts"]),
         "paused": bool(settings.get("pause_health_checks")),
         "resumes": [host for host, node in hosts.items() if node in taken],
         "canaries": canaries,

@@ -285,7 +285,8 @@ class Facts:
         return replace(self, seen=None, window=None)
 
     def after_holders(self) -> Facts:
-        return replace(self.stale(), holders_waited=True)
+        # The wait may take hours, and the control plane may have other nodes since.
+        return replace(self.stale(), holders_waited=True, etcd=None)
 
     def after_turn(self, waited: float, idle: float, message: str) -> Facts:
         """A turn of the wait for a slot ended without a slot."""

@@ -28,6 +28,7 @@ class Failure:
         untouched: The run had not started work on the node.
         switched_off: The node may be off, or may still go off, even if the API reports it as Ready.
         unseen: The API did not answer, so the state of the node is unknown: the node counts as unhealthy.
+        claimed: The run had the claim on the node. If the Node is gone, nothing else shows that the run worked on it.
     """
 
     run: str
@@ -37,6 +38,7 @@ class Failure:
     untouched: bool = False
     switched_off: bool = False
     unseen: bool = False
+    claimed: bool = False
 
 
 def resumes_reboot(steps: Sequence[str]) -> bool:
@@ -95,7 +97,7 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
     """
     state = _state(node, failure)
     healthy = _healthy(node, failure)
-    known = bool(failure.operation) and (node is not None or failure.unseen)
+    known = bool(failure.operation) and (node is not None or failure.unseen or failure.claimed)
     at_work = state == FAILED and not failure.done and known
     # Without its Node, or if its Node was created again, no run works on the node, so its slot must not block others.
     # The ledger keeps the slot of a node that is cordoned.

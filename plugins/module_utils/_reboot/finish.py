@@ -176,6 +176,7 @@ class _Failed:
                 or not (turn.get("stage") or self._error or self._has_claim(seen)),
                 switched_off=self._may_go_down(seen or {}) or not alive,
                 unseen=unseen,
+                claimed=turn.get("stage") == WORKING,
             ),
         )
         uncordoned = found["uncordon"] and self._put_back()
@@ -184,7 +185,8 @@ class _Failed:
             self._try(work.unclaim)
             work.end_waiting()
         uncounted = self._count(healthy=found["healthy"]) if found["count"] and not self._lost else []
-        record = self._record() if found["count"] and not self._lost else {}
+        there = unseen or seen is not None
+        record = self._record() if found["count"] and there and not self._lost else {}
         if params["dropped"] and found["count"] and found["healthy"] and not self._lost:
             # The failure was counted before the node was known to be healthy, so it kept the slot.
             self._try(lambda: work.slot(params["group"], "absent"))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from unit.reboot.memory_cluster import AT, MemoryCluster
 from unit.reboot.variables import settings
@@ -90,6 +92,7 @@ class TestCanaries:
         found = fleet_begun(fleet, canary=["2"])
 
         assert (found["canaries"], found["canary_nodes"]) == (["web1", "web2"], ["node-1", "node-2"])
+        assert found["hosts"] == ["web1", "web2", "web3"]
 
     def test_a_number_does_not_count_the_node_of_the_controller(self, fleet):
         assert fleet_begun(fleet, canary=["1"], controller_node="node-1")["canaries"] == ["web2"]
@@ -129,6 +132,20 @@ class TestNodesThatAnEarlierRunHasBegun:
         found = fleet_begun(fleet)
 
         assert found["resumes"] == ["web3"]
+
+    @pytest.mark.parametrize("group", ["default", "default.control-plane"])
+    @pytest.mark.parametrize(("node", "counts"), [({"ready": False}, True), ({"boot_id": "boot-2"}, False)])
+    def test_a_failure_counts_until_its_node_is_back(self, fleet, group, node, counts):
+        """A failed control-plane node has its slot in a ledger of its own, and stops the workers."""
+        fleet.node("node-3", **node)
+        failed = Ledger(slots={"node-3": Slot("node-3", "kernel", "dead", AT, state="failed", boot_id="boot-1")})
+        entry = {"id": "kernel", "failures": {"node-3": "it is down"}, "runs": [], "seen": AT, "unfinished": True}
+        fleet.ledger(group, ledger=failed)
+        fleet.ledger(ledger=replace(fleet.ledger(), operations=(entry,)))
+
+        fleet_begun(fleet)
+
+        assert fleet.ledger().failures("kernel") == ({"node-3": "it is down"} if counts else {})
 
     def test_a_slot_of_another_operation_is_none(self, fleet):
         fleet.ledger(ledger=Ledger(slots={"node-3": Slot("node-3", "old", "dead", AT)}))

@@ -138,6 +138,11 @@ def test_the_slot_of_a_node_that_no_longer_exists_is_given_back(options):
     assert (found["uncordon"], found["count"], found["return_slot"]) == (False, False, True)
 
 
+def test_the_failure_of_a_claimed_node_that_no_longer_exists_counts():
+    found = judge(None, Failure(run="me", operation="kernel", claimed=True))
+    assert (found["uncordon"], found["count"], found["return_slot"]) == (False, True, True)
+
+
 @pytest.mark.parametrize("record", [None, {}, {"id": "kernel", "run": "me", "phase": "drain"}])
 def test_a_node_whose_claim_is_gone_is_no_run_s(record):
     """It was created again, or a person removed the claim. The next run of the operation gets it."""

@@ -424,13 +424,21 @@ def test_a_failure_names_the_holds_that_its_reboot_overrode(cluster, operation):
 
 
 @pytest.mark.parametrize("error", ["not_found", "timed_out"])
-def test_the_slot_of_a_deleted_node_is_given_back(cluster, error):
+def test_the_slot_of_a_deleted_node_is_given_back_and_its_failure_counts(cluster, error):
+    """A cloud may delete the Node of a machine that does not come back."""
     del cluster.objects[paths.node("node-1")]
     found = finish(cluster, failed={"msg": "Node node-1 no longer exists.", "error": error})
     assert found["result"]["result"] == "failed"
     assert "could not" not in found["result"]["detail"].lower()
     assert cluster.ledger().slots == {}
-    assert cluster.ledger().failed("kernel") == 0
+    assert cluster.ledger().failures("kernel") == {"node-1": "Node node-1 no longer exists."}
+
+
+def test_a_host_without_a_node_does_not_count(cluster):
+    del cluster.objects[paths.node("node-1")]
+    found = finish(cluster, failed={"msg": "There is no Node node-1.", "error": "not_found"}, stage="looking")
+    assert found["result"]["result"] == "failed"
+    assert cluster.ledger().failures("kernel") == {}
 
 
 def test_the_slot_of_a_node_that_was_created_again_is_given_back(cluster):

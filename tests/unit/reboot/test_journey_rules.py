@@ -78,12 +78,16 @@ def test_the_next_attempt_begins_from_the_start():
 
 def test_after_a_wait_the_node_is_looked_at_again():
     for after, flag in (
-        (Facts.after_holders, "holders_waited"),
         (Facts.after_back, "back_waited"),
         (Facts.after_quorum, "quorum_kept"),
         (Facts.after_claim, "claimed"),
     ):
         assert after(facts()) == replace(facts(), seen=None, **{flag: True})
+
+
+def test_after_a_wait_for_holders_the_control_plane_is_looked_at_again():
+    """It may have taken hours, and an only node is rebooted without a drain."""
+    assert facts(etcd=Etcd(single_node=True)).after_holders() == Facts(SETTINGS, holders_waited=True)
 
 
 def test_an_undisturbed_node_goes_step_by_step():
