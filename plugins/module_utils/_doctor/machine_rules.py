@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from .._api import node_rules
 from .._api.names import MACHINE_GUARD
 from .._api.objects import Object
-from .._capi.rules import POINTS, is_deleting, key_of, node_of, waiting_since, waits_for
+from .._capi.rules import KCP_CLEANUP, Hook, hooks_of, is_deleting, node_of, waiting_since, waits_for
 from .._guard import rules as guard
 from .snapshot_rules import Finding, Snapshot
 
@@ -29,15 +29,16 @@ def is_marked(machine: Object) -> bool:
 def examine(snapshot: Snapshot) -> Iterable[Finding]:
     """Return all findings of this kind."""
     for machine in snapshot.machines:
-        for hook in node_rules.record(machine, MACHINE_GUARD) or {}:
-            yield from _at_hook(snapshot, machine, hook)
+        # Others can write any name into the annotation.
+        names = (node_rules.record(machine, MACHINE_GUARD) or {}).keys() - {KCP_CLEANUP}
+        for hook in hooks_of(machine):
+            if hook.name in names and waits_for(machine, hook.point, hook.annotation):
+                yield from _at_hook(snapshot, machine, hook)
 
 
-def _at_hook(snapshot: Snapshot, machine: Object, hook: str) -> Iterable[Finding]:
+def _at_hook(snapshot: Snapshot, machine: Object, found: Hook) -> Iterable[Finding]:
+    point, hook = found.point, found.name
     record = guard.record_of(machine, hook)
-    point = next((found for found in POINTS if waits_for(machine, found, key_of(found, hook))), None)
-    if point is None:
-        return
     metadata = machine["metadata"]
     name = f"{metadata['namespace']}/{metadata['name']}"
     if record is None:

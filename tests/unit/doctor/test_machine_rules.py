@@ -115,6 +115,16 @@ def test_a_record_that_is_no_record():
     assert "its record is invalid" in found.why
 
 
+@pytest.mark.parametrize("name", ["bad hook!", "", "x" * 64, "\ud800", "kcp-cleanup"])
+def test_a_record_for_a_hook_that_is_none_of_ours(name):
+    """Others can write anything into the annotation: the rest is reported."""
+    changed = machine(hooks=(HOOK, "pre-drain.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"))
+    annotations = changed["metadata"]["annotations"]
+    annotations[MARK] = json.dumps({name: {}, **json.loads(annotations[MARK])})
+    (found,) = examine(snapshot(changed))
+    assert found.why == "Machine metal/m waits at pre-drain for hook h; its work in phase claim"
+
+
 def test_a_live_run_of_an_early_version():
     (found,) = examine(snapshot(machine(uid=None), works={"r": True}))
     assert (found.run, found.alive, found.todo) == ("r", True, "")
