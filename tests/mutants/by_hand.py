@@ -236,6 +236,17 @@ MUTANTS = [
         "tests/unit/agent/test_agent_plan.py::test_an_old_lock_stays_while_the_new_one_can_not_be_taken",
     ),
     Mutant(
+        "agent-takes-a-passing-denial-for-final",
+        2,
+        "The agent lets a lock go that the condition names, because an API server that starts denies a write.",
+        Code(
+            "Publisher._write_condition",
+            "error.status != 404 and not self._is_denied_for_good()",
+            "error.status not in (403, 404)",
+        ),
+        "tests/unit/agent/test_agent_api.py::test_a_write_of_the_condition_is_refused_for_good_only_if_the_denial_lasts",
+    ),
+    Mutant(
         "agent-lets-a-hold-lapse",
         2,
         "A Lease that was not renewed does not hold.",

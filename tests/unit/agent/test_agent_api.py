@@ -302,6 +302,31 @@ def test_the_condition_is_written_with_its_transition_time(serve, identity, tmp_
     assert item["lastHeartbeatTime"] != item["lastTransitionTime"]
 
 
+def test_a_write_of_the_condition_is_refused_for_good_only_if_the_denial_lasts(serve, identity, tmp_path, monkeypatch):
+    """An API server that has just started may deny what it allowed before."""
+    server = serve()
+    found = config_for(server, tmp_path)
+    publisher = Publisher(Api(found, ServerClock()), found)
+    now = 1.0
+    monkeypatch.setattr("holdfast_agent.publisher.time", SimpleNamespace(monotonic=lambda: now))
+
+    def write(status):
+        server.answers = [(status, {})]
+        return _outcome(lambda: publisher._write_condition(Condition("True", "a/b", "c"))).kind
+
+    for other, outcome in ((200, DONE), (503, AWAY), (422, AWAY), (404, REFUSED)):
+        assert write(403) == AWAY
+        now += 59
+        assert write(403) == AWAY
+        assert write(other) == outcome
+        now += 59
+    assert write(403) == AWAY
+    now += 60
+    assert [write(403), write(403)] == [REFUSED, REFUSED], "the rights are gone"
+    assert write(200) == DONE
+    assert write(403) == AWAY
+
+
 def test_an_event_that_is_there_already_is_written(serve, identity, tmp_path):
     server = serve()
     found = config_for(server, tmp_path)

@@ -55,7 +55,7 @@ class Facts:
     publishing: bool = False
     publish_waits: bool = False
     # Keys of the holds that the condition on the server may name: a write that is under way, or whose answer was lost,
-    # may have succeeded. Empty after a write was refused for good: the Node is gone, or belongs to another agent.
+    # may have succeeded. Empty after a write was refused for good: the Node is gone, or the agent has no right.
     named: frozenset[str] = frozenset()
 
     def adopt(self, locks: frozenset[str]) -> None:

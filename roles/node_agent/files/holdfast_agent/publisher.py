@@ -25,6 +25,8 @@ EVENTS = "/api/v1/namespaces/default/events"
 DONE, AWAY, REFUSED = "done", "away", "refused"
 # Holders wait for the condition, and nobody for an Event.
 _CONDITION, _EVENT = 0, 1
+# Seconds for which an API server that has just started may deny what it allowed before (issue 101422 of Kubernetes).
+_MAY_DENY = 60.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Publisher:
         self._current: dict[str, Any] | None = None
         self._has_looked = False
         self._busy_since: float | None = None
+        # Since when each write of the condition is denied.
+        self._denied_since: float | None = None
 
     @property
     def busy_seconds(self) -> float:
@@ -90,13 +94,19 @@ class Publisher:
         self._current = of_node(self._api.ask("PATCH", f"{self._node}/status", patch, kind=MERGE))
 
     def _write_condition(self, condition: Condition) -> None:
+        denied_since, self._denied_since = self._denied_since, None
         try:
             self.write_condition(condition)
         except Refused as error:
-            # Only these are final: the Node is gone, or belongs to another agent.
-            if error.status not in (403, 404):
+            if error.status == 403:
+                self._denied_since = denied_since or time.monotonic()
+            # Only these are final: the Node is gone, or the agent has no right to write it.
+            if error.status != 404 and not self._is_denied_for_good():
                 raise Away(str(error)) from error
             raise
+
+    def _is_denied_for_good(self) -> bool:
+        return self._denied_since is not None and time.monotonic() - self._denied_since >= _MAY_DENY
 
     def look(self) -> dict[str, Any] | None:
         """Read the current condition, whose transition time has to be kept."""
