@@ -1281,6 +1281,13 @@ MUTANTS = [
         "tests/unit/fencing/test_agent.py::test_a_wrong_plug_is_refused_before_anything_is_sent",
     ),
     Mutant(
+        "evidence-of-the-plug-of-another-node",
+        7,
+        "The evidence of a fence agent is not compared with the names of the other Nodes.",
+        Code("check_source", "lambda: node_names(cluster)", "set"),
+        "tests/unit/failover/test_taint.py::test_the_plug_of_another_node_proves_nothing",
+    ),
+    Mutant(
         "cordon-undone-although-the-taint-may-be-set",
         7,
         "After a failed task that had set the taint, the node is schedulable, and its recovery has not begun.",

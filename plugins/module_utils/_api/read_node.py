@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read a Node that must exist."""
+"""Read a Node that must exist, or the names of all Nodes."""
 
 from __future__ import annotations
 
@@ -23,3 +23,8 @@ def read_node(cluster: Cluster, name: str) -> Object:
             f"There is no Node {name}. Use the Node's name as the API has it (kubectl get nodes).", node=name
         )
     return node
+
+
+def node_names(cluster: Cluster) -> set[str]:
+    """The names of all Nodes."""
+    return {str(row["Name"]) for row in cluster.rows(paths.NODES)}

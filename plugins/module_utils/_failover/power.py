@@ -16,7 +16,7 @@ from typing import Any, Union
 from .._api import node_rules, paths
 from .._api.errors import HoldfastError, InvalidInput, Refused, TimedOut
 from .._api.objects import Object
-from .._api.read_node import read_node
+from .._api.read_node import node_names, read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline
 from .._budget import claim_rules, gate, runs
@@ -357,11 +357,9 @@ class _FenceAgent:
 
     def look(self, _node: Object | None, wanted: str) -> bool:
         """Check that it is the machine of the node, and return whether it must be switched."""
-        self._state = agent.look(self._agent, self._node, min(self._seconds, _LOOK), self._names)
+        seconds = min(self._seconds, _LOOK)
+        self._state = agent.look(self._agent, self._node, seconds, lambda: node_names(self._cluster))
         return self._state != wanted.lower()
-
-    def _names(self) -> list[str]:
-        return [node_rules.name(item) for item in self._cluster.items(paths.NODES)]
 
     def switch(self, wanted: str, _look: Look | None) -> None:
         action = wanted.lower()

@@ -17,7 +17,7 @@ from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, Refused, TimedOut
 from .._api.names import EVIDENCE
 from .._api.objects import Object, ObjectChange
-from .._api.read_node import read_node
+from .._api.read_node import node_names, read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import seconds_between, to_text
 from .._api.watch import Deadline, Follower, Listed, retry_conflicts, wait_for
@@ -192,9 +192,7 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
     rules.check_down(node, None if run else _live_slot(cluster, name))
     evidence_rules.check(evidence, node=name, boot_id=node_rules.boot_id(node), now=cluster.now())
     if evidence["kind"] == evidence_rules.ATTESTATION:
-        evidence_rules.check_statement(
-            str(evidence["statement"]), name, map(node_rules.name, cluster.items(paths.NODES))
-        )
+        evidence_rules.check_statement(str(evidence["statement"]), name, node_names(cluster))
     found, looked = _evidence_now(context, node, evidence)
     lease = _kubelets_lease(cluster, name)
     if _check_silence(cluster, name, evidence, lease):
@@ -221,7 +219,7 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
 
 def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     """Return what is seen now, and since when that counts."""
-    check_evidence.check_source(node, evidence)
+    check_evidence.check_source(context.cluster, node, evidence)
     began = last_look.steady()
     found = check_evidence.confirm(context.management, node, evidence)
     # A slow BMC or command may take longer than a look is valid, and reports the state at its end. If it took longer

@@ -34,13 +34,13 @@ def run(agent: FenceAgent, action: str, seconds: float) -> CommandResult:
     return CommandResult(ended.status, rules.hidden(agent, ended.output), rules.hidden(agent, ended.error_output))
 
 
-def look(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Collection[str]] = tuple) -> str:
+def look(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Collection[str]]) -> str:
     """Return the power state of the machine, after all checks of :func:`check_machine`."""
     check_machine(agent, node, seconds, names)
     return state(agent, seconds)
 
 
-def check_machine(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Collection[str]] = tuple) -> None:
+def check_machine(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Collection[str]]) -> None:
     """Check that the agent can prove that a machine is off, and that this machine is the node's.
 
     Args:

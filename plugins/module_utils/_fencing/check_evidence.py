@@ -12,6 +12,7 @@ from .._api import node_rules
 from .._api.cluster import Cluster
 from .._api.errors import NotFound
 from .._api.objects import Object
+from .._api.read_node import node_names
 from .._capi import machine_rules
 from . import agent, agent_rules, evidence_rules, find_host, redfish, redfish_rules
 from . import command as commands
@@ -20,7 +21,7 @@ from . import host_rules as hosts
 _COMMAND_TIMEOUT = 60
 
 
-def check_source(node: Object, evidence: Mapping[str, Any]) -> None:
+def check_source(cluster: Cluster, node: Object, evidence: Mapping[str, Any]) -> None:
     """Check what does not change with the state of the machine, and may take long.
 
     Raises:
@@ -29,8 +30,9 @@ def check_source(node: Object, evidence: Mapping[str, Any]) -> None:
     """
     if evidence["kind"] == evidence_rules.FENCE_AGENT:
         name = str(node["metadata"]["name"])
+        found = agent_rules.read(str(evidence["agent"]))
         with agent.confirms(name):
-            agent.check_machine(agent_rules.read(str(evidence["agent"])), name, _command_timeout(evidence))
+            agent.check_machine(found, name, _command_timeout(evidence), lambda: node_names(cluster))
 
 
 def confirm(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint as operation
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look, redfish
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import agent, last_look, redfish
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.command import CommandResult
 
 NODE = {"metadata": {"name": "n", "resourceVersion": "1"}, "spec": {}, "status": {}}
 SLOW = last_look.GOOD_FOR * 2
@@ -155,6 +156,41 @@ def test_a_pause_after_the_look_at_holds_makes_it_too_old(declare):
 def test_looks_at_holds_that_are_always_too_old_end_with_a_way_out(declare):
     with pytest.raises(TimedOut, match=r"Nothing was done\. Find out why .* answers so slowly, and run it again"):
         declare(operation.evidence_rules.COMMAND, took=0.0, paused=SLOW, attempt=operation._prove_and_add)
+
+
+@pytest.fixture
+def two_nodes():
+    cluster = MemoryCluster()
+    cluster.node("node-1", ready=False)
+    cluster.node("node-2")
+    return cluster
+
+
+def evidence_now(cluster, **evidence):
+    """What the evidence for node-1 shows."""
+    context = Context({})
+    context.__dict__.update(cluster=cluster, management=cluster)
+    return operation._evidence_now(context, cluster.find(paths.node("node-1")), evidence)[0]
+
+
+def test_the_plug_of_another_node_proves_nothing(monkeypatch, two_nodes):
+    answers = {
+        "metadata": '<agent><parameter name="plug"/><action name="off"/><action name="reboot"/><action name="status"/>'
+        '<action name="list"/></agent>',
+        "list": "1,node-1\n2,node-2\n",
+        "status": "Status: OFF\n",
+    }
+
+    def run(_agent, action, _seconds):
+        return CommandResult(2 if action == "status" else 0, answers[action], "")
+
+    monkeypatch.setattr(agent, "run", run)
+    kind = operation.evidence_rules.FENCE_AGENT
+    seen = evidence_now(two_nodes, kind=kind, agent='{"name": "fence_test", "plug": "1"}')
+    assert seen["power_state"] == "off"
+    with pytest.raises(Refused, match="its plug 2 is the one of node node-2") as caught:
+        evidence_now(two_nodes, kind=kind, agent='{"name": "fence_test", "plug": "2"}')
+    assert caught.value.fields["why"] == "other_host"
 
 
 def test_the_proof_before_a_recovery_that_was_interrupted_no_longer_counts():

@@ -70,22 +70,26 @@ esac
         return [line.split() for line in (self.folder / "asked").read_text().splitlines()]
 
 
+def look(found, node="node-1", seconds=PATIENCE):
+    return agent.look(found, node, seconds, lambda: {"node-1", "node-2"})
+
+
 def test_it_is_asked_on_its_standard_input(device):
-    assert agent.look(device.agent(), "node-1", PATIENCE) == "on"
+    assert look(device.agent()) == "on"
     assert device.asked == [["metadata", "args="], ["list", "1", "args="], ["status", "1", "args="]]
     assert agent.run(device.agent(), "off", PATIENCE).status == 0
-    assert agent.look(device.agent(), "node-1", PATIENCE) == "off"
+    assert look(device.agent()) == "off"
 
 
 def test_a_wrong_plug_is_refused_before_anything_is_sent(device):
     with pytest.raises(Refused, match="has no plug 9, only 1"):
-        agent.look(device.agent("9"), "node-1", PATIENCE)
+        look(device.agent("9"))
     with pytest.raises(Refused, match="is the one of node node-1"):
-        agent.look(device.agent(), "node-2", PATIENCE, lambda: ["node-1", "node-2"])
+        look(device.agent(), "node-2")
     # The device has no list.
     (device.folder / "metadata.xml").write_text(METADATA.replace('<action name="list"/>', ""))
     with pytest.raises(CommandFailed, match="ended its action status with 1") as caught:
-        agent.look(device.agent("9"), "node-1", PATIENCE)
+        look(device.agent("9"))
     assert caught.value.fields["output"] == "no plug 9 for ***"
     assert {asked[0] for asked in device.asked} <= {"metadata", "list", "status"}
     assert (device.folder / "state").read_text() == "on"
@@ -93,13 +97,13 @@ def test_a_wrong_plug_is_refused_before_anything_is_sent(device):
 
 def test_a_device_without_a_list(device):
     (device.folder / "list").write_text("N/A\n")
-    assert agent.look(device.agent(), "node-1", PATIENCE) == "on"
+    assert look(device.agent()) == "on"
 
 
 def check_off(found):
     """As the evidence is confirmed."""
     with agent.confirms("node-1"):
-        agent.check_machine(found, "node-1", PATIENCE)
+        agent.check_machine(found, "node-1", PATIENCE, set)
     agent.check_off(found, "node-1", PATIENCE)
 
 
@@ -129,7 +133,7 @@ def test_an_agent_that_hangs_is_killed_with_all_that_it_started(device):
     child = f"sleep {90000 + os.getpid()}"
     device.program(before=f"{child} & {child}")
     with pytest.raises(CommandFailed, match="did not end its action metadata within 1 s"):
-        agent.look(device.agent(), "node-1", 1)
+        look(device.agent(), seconds=1)
     # A process ends a moment after its signal.
     deadline = time.monotonic() + PATIENCE
     while subprocess.run(["pgrep", "-f", child], capture_output=True, check=False).stdout:
@@ -141,12 +145,12 @@ def test_an_agent_that_hangs_is_killed_with_all_that_it_started(device):
 def test_a_program_that_is_no_fence_agent(device, metadata):
     (device.folder / "metadata.xml").write_text(metadata)
     with pytest.raises(CommandFailed, match="must be a fence agent of ClusterLabs"):
-        agent.look(device.agent(), "node-1", PATIENCE)
+        look(device.agent())
 
 
 def test_an_agent_that_is_not_installed():
     with pytest.raises(InvalidInput, match="Install the package that has it: fence-agents, or fence-agents-nowhere"):
-        agent.look(FenceAgent("fence_nowhere"), "node-1", PATIENCE)
+        look(FenceAgent("fence_nowhere"))
 
 
 def test_the_evidence(device):
