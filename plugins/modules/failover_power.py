@@ -89,6 +89,7 @@ options:
       uuid:
         description:
           - UUID that the system must have. By default it must be the C(systemUUID) of the Node.
+          - The task refuses a UUID that is the C(systemUUID) of another Node.
         type: str
       username:
         description:

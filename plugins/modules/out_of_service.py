@@ -100,6 +100,7 @@ options:
           - By default it must be the C(systemUUID) that the Node has in its C(status.nodeInfo), in any case and byte
             order. If one of the two is unknown, or they differ although you have verified that it is the right machine,
             set the UUID that its BMC reports.
+          - The task refuses a UUID that is the C(systemUUID) of another Node.
         type: str
       username:
         description:

@@ -1288,6 +1288,27 @@ MUTANTS = [
         "tests/unit/failover/test_taint.py::test_the_plug_of_another_node_proves_nothing",
     ),
     Mutant(
+        "evidence-of-the-system-of-another-node",
+        7,
+        "A Redfish system that another Node is proves a node off, because a person gave its UUID.",
+        Code("check_source", "evidence_rules.check_no_other_node(name, uuid, cluster.items(paths.NODES))"),
+        "tests/unit/failover/test_taint.py::test_the_system_of_another_node_proves_nothing",
+    ),
+    Mutant(
+        "redfish-switches-off-another-node",
+        7,
+        "A Redfish system that another Node is goes off, because a person gave its UUID.",
+        Code("_Redfish.look", "evidence_rules.check_no_other_node(self._params['name'], self._system.uuid, nodes)"),
+        "tests/unit/failover/test_power.py::test_the_machine_of_another_node_is_not_switched_off",
+    ),
+    Mutant(
+        "recovery-switches-on-another-node",
+        7,
+        "A machine that is another Node now, and may be fenced, is switched on.",
+        Code("_switch_on", "_check_no_other_node(context, params['name'], str(machine.facts['uuid'] or ''))", "pass"),
+        "tests/unit/failover/test_power.py::test_a_machine_that_is_another_node_now_stays_off",
+    ),
+    Mutant(
         "cordon-undone-although-the-taint-may-be-set",
         7,
         "After a failed task that had set the taint, the node is schedulable, and its recovery has not begun.",

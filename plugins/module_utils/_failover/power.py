@@ -191,7 +191,7 @@ def _switch_on(context: Context, params: Params, machine: _Machine) -> Result:
     def attempt() -> bool:
         node = _claimed(context, params)
         needed = machine.look(node, ON)
-        if needed and node is None:
+        if needed:
             _check_no_other_node(context, params["name"], str(machine.facts["uuid"] or ""))
         if context.check_mode or not needed:
             return needed
@@ -230,27 +230,26 @@ def _claimed(context: Context, params: Params) -> Object | None:
 
 
 def _check_no_other_node(context: Context, name: str, uuid: str) -> None:
-    """Check that the machine of a deleted Node is no other Node now.
+    """Check that the machine is no other Node now, which may have been fenced since.
 
     Raises:
         Refused: It is one.
     """
-    for node in context.cluster.items(paths.NODES) if uuid else ():
-        if evidence_rules.same_uuid(uuid, node_rules.system_uuid(node)):
-            other = node_rules.name(node)
-            raise Refused(
-                f"Node {name} was deleted after its failover, and its machine, the system with UUID {uuid}, is node "
-                f"{other} now. Nothing was switched on. Look after node {other}.",
-                node=other,
-                why="another_node",
-            )
+    if other := evidence_rules.other_node(name, uuid, context.cluster.items(paths.NODES)):
+        raise Refused(
+            f"The machine of node {name} is the system with UUID {uuid}, but node {other} has this systemUUID. Nothing "
+            f"was switched on. Look after node {other}. If they are two machines, switch that of node {name} on "
+            "yourself, and run the playbook holdfast.kubernetes.recover again.",
+            node=other,
+            why="another_node",
+        )
 
 
 class _Redfish:
     """A machine at its BMC."""
 
-    def __init__(self, params: Params) -> None:
-        self._params = params
+    def __init__(self, context: Context, params: Params) -> None:
+        self._cluster, self._params = context.cluster, params
         self._options: dict[str, Any] = {**params["bmc"]}
         if params.get("bmc_password"):
             self._options["password"] = params["bmc_password"]
@@ -274,6 +273,9 @@ class _Redfish:
                 expected=expected,
                 of_node=node_rules.system_uuid(node) if node else "",
             )
+        if wanted == OFF:
+            nodes = self._cluster.items(paths.NODES)
+            evidence_rules.check_no_other_node(self._params["name"], self._system.uuid, nodes)
         if self._system.power_state == wanted:
             return False
         # A system that can't be switched is found before anything is sent, so that the next way is tried.
@@ -395,7 +397,7 @@ _Machine = Union[_Redfish, _UserCommand, _FenceAgent]
 
 def _machine(context: Context, params: Params) -> _Machine:
     if params["method"] == REDFISH:
-        return _Redfish(params)
+        return _Redfish(context, params)
     return _FenceAgent(context, params) if params["method"] == FENCE_AGENT else _UserCommand(params)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._api import node_rules
+from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import NotFound
 from .._api.objects import Object
@@ -25,11 +25,15 @@ def check_source(cluster: Cluster, node: Object, evidence: Mapping[str, Any]) ->
     """Check what does not change with the state of the machine, and may take long.
 
     Raises:
-        Refused: The fence agent can't prove that a machine is off, or the plug is not the node's.
+        Refused: The fence agent can't prove that a machine is off, or plug or system are not the node's.
         InvalidInput: The fence agent is not installed.
     """
+    name = str(node["metadata"]["name"])
+    if evidence["kind"] == evidence_rules.REDFISH:
+        # The only one that the system may have.
+        uuid = str(evidence.get("uuid") or "") or node_rules.system_uuid(node)
+        evidence_rules.check_no_other_node(name, uuid, cluster.items(paths.NODES))
     if evidence["kind"] == evidence_rules.FENCE_AGENT:
-        name = str(node["metadata"]["name"])
         found = agent_rules.read(str(evidence["agent"]))
         with agent.confirms(name):
             agent.check_machine(found, name, _command_timeout(evidence), lambda: node_names(cluster))

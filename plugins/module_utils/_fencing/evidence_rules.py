@@ -12,7 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from .._api import node_rules
 from .._api.errors import InvalidInput, Refused
+from .._api.objects import Object
 from .._api.times import from_text, seconds_between, to_text
 from .._shared.bounds import some
 
@@ -61,7 +63,15 @@ _DOUBTS = (
 _WORD = re.compile(r"[\w.-]+")
 
 # UUIDs that firmware reports if it was never given one.
-_NO_UUIDS = frozenset({UUID(int=0), UUID(int=2**128 - 1), UUID("03000200-0400-0500-0006-000700080009")})
+_NO_UUIDS = frozenset(
+    {
+        UUID(int=0),
+        UUID(int=2**128 - 1),
+        UUID("03000200-0400-0500-0006-000700080009"),
+        # The same with the bytes of the first three groups swapped.
+        UUID("00020003-0004-0005-0006-000700080009"),
+    }
+)
 
 
 def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime) -> None:
@@ -235,7 +245,7 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
         Refused: The system is not proven to be the node.
     """
     if expected:
-        if system.lower() != expected.lower() and not same_uuid(system, expected):
+        if not _same(system, expected):
             raise not_confirmed(
                 node,
                 f"{uri} is the system with UUID {system or '-'}, not {expected}",
@@ -243,9 +253,7 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
                 "Give the uri of this node's system.",
             )
         return
-    if same_uuid(system, of_node):
-        return
-    if _uuid(system) is None or _uuid(of_node) is None:
+    if not _identifies(system) or not _identifies(of_node):
         raise not_confirmed(
             node,
             f"nothing proves that {uri} is this node: the system has UUID {system or '-'}, and the Node systemUUID "
@@ -253,27 +261,58 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
             "other_host",
             "Make sure that it is the right machine, and give the UUID that its BMC reports as uuid.",
         )
-    raise not_confirmed(
-        node,
-        f"{uri} is the system with UUID {system}, but the Node has systemUUID {of_node}",
-        "other_host",
-        "Give the uri of this node's system; or, if you have made sure that it is this one, the UUID that its BMC "
-        "reports as uuid.",
-    )
+    if not _same(system, of_node):
+        raise not_confirmed(
+            node,
+            f"{uri} is the system with UUID {system}, but the Node has systemUUID {of_node}",
+            "other_host",
+            "Give the uri of this node's system; or, if you have made sure that it is this one, the UUID that its BMC "
+            "reports as uuid.",
+        )
 
 
-def same_uuid(one: str, other: str) -> bool:
-    """Return whether two UUIDs mean one machine; some firmware swaps the bytes of the first three groups."""
+def check_no_other_node(node: str, uuid: str, nodes: Iterable[Object]) -> None:
+    """Refuse the UUID of a system that is another Node, although a person may have given it.
+
+    Args:
+        nodes: The cluster's Nodes, read only if there is a UUID.
+
+    Raises:
+        Refused: Another Node has this UUID.
+    """
+    if other := other_node(node, uuid, nodes):
+        raise not_confirmed(
+            node,
+            f"the UUID {uuid} is the systemUUID of node {other}",
+            "other_host",
+            "Give the uri of this node's system. If both machines have this UUID, use another method or another kind "
+            f"of evidence. If node {other} is an earlier name of this machine, delete that Node.",
+        )
+
+
+def other_node(node: str, uuid: str, nodes: Iterable[Object]) -> str:
+    """Return the name of another Node with this UUID, even one that identifies no machine; empty if there is none."""
+    found = (node_rules.name(item) for item in nodes if _same(uuid, node_rules.system_uuid(item)))
+    return next((name for name in found if name != node), "") if uuid else ""
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two UUIDs are the same; some firmware swaps the bytes of the first three groups."""
     left, right = _uuid(one), _uuid(other)
-    return left is not None and right is not None and right.bytes in (left.bytes, left.bytes_le)
+    if left is None or right is None:
+        return one.lower() == other.lower()
+    return right.bytes in (left.bytes, left.bytes_le)
+
+
+def _identifies(text: str) -> bool:
+    return _uuid(text) not in {None, *_NO_UUIDS}
 
 
 def _uuid(text: str) -> UUID | None:
     try:
-        found = UUID(text.strip())
+        return UUID(text.strip())
     except ValueError:
         return None
-    return None if found in _NO_UUIDS else found
 
 
 # -- what a command says ----------------------------------------------------------------------------------------------

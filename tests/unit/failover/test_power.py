@@ -309,21 +309,44 @@ class TestBack:
         assert (failed.kind, failed.fields["why"], machine.sent) == ("refused", "created_again", [])
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-def test_the_machine_of_a_deleted_node_that_is_another_node_now_stays_off(monkeypatch, cluster, swapped):
-    uuid = UUID("4c4c4544-0042-3510-8053-b9c04f564333")
-    del cluster.objects[paths.node("node-1")]
-    shown = UUID(bytes=uuid.bytes_le) if swapped else uuid
-    cluster.objects[paths.node("node-2")] = {
-        "metadata": {"name": "node-2"},
-        "status": {"nodeInfo": {"systemUUID": str(shown)}},
-    }
+OF_NODE_2 = UUID("4c4c4544-0042-3510-8053-b9c04f564333")
+
+
+@pytest.fixture(params=[OF_NODE_2, UUID(bytes=OF_NODE_2.bytes_le)], ids=["as the Node", "swapped"])
+def uuid_of_node_2(cluster, request):
+    """As the BMC writes it."""
+    cluster.node("node-2", system_uuid=str(OF_NODE_2))
+    return str(request.param).upper()
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_machine_that_is_another_node_now_stays_off(monkeypatch, cluster, uuid_of_node_2, deleted):
+    if deleted:
+        del cluster.objects[paths.node("node-1")]
     machine = Machine(cluster)
-    machine.facts = {"power_state": "Off", "uuid": str(uuid).upper()}
+    machine.facts = {"power_state": "Off", "uuid": uuid_of_node_2}
     monkeypatch.setattr(power, "_machine", lambda _context, _params: machine)
-    failed, _asked = switch(monkeypatch, cluster, power="on", method="redfish", run="")
+    run = "" if deleted else "me"
+    failed, _asked = switch(monkeypatch, cluster, power="on", method="redfish", run=run)
     assert (failed.kind, failed.fields["why"], machine.sent) == ("refused", "another_node", [])
-    assert "is node node-2 now" in failed.message
+    assert "node node-2 has this systemUUID" in failed.message
+
+
+def by_redfish(monkeypatch, cluster, system, **options):
+    """Switch by a BMC that reports this system, with the UUID that the user gives."""
+    bmc = SimpleNamespace(uri=system.uri, read=lambda: system)
+    monkeypatch.setattr(power, "Bmc", lambda _options: bmc)
+    facts, given = {"fence": "redfish", "uri": system.uri}, {"uri": system.uri, "uuid": system.uuid}
+    return switch(monkeypatch, cluster, method="redfish", facts=facts, bmc=given, **options)[0]
+
+
+@pytest.mark.parametrize("state", [power.ON, power.OFF])
+def test_the_machine_of_another_node_is_not_switched_off(monkeypatch, cluster, uuid_of_node_2, state):
+    """Also if a person has copied the UUID from the wrong BMC."""
+    system = System("https://bmc/redfish/v1/Systems/1", state, uuid_of_node_2, "https://bmc/reset")
+    failed = by_redfish(monkeypatch, cluster, system)
+    assert (failed.kind, failed.fields["why"], failed.fields["sent"]) == ("refused", "other_host", False)
+    assert "is the systemUUID of node node-2" in failed.message
 
 
 @pytest.mark.parametrize(
@@ -335,9 +358,6 @@ def test_a_system_that_can_not_be_switched_is_found_before_anything_is_sent(monk
     """Then the next way is tried."""
     uri = "https://bmc/redfish/v1/Systems/1"
     known = {"uuid": "u", "target": f"{uri}/Actions/ComputerSystem.Reset", **system}
-    bmc = SimpleNamespace(uri=uri, read=lambda: System(uri, power.ON, **known))
-    monkeypatch.setattr(power, "Bmc", lambda _options: bmc)
-    given = {"uri": uri, "uuid": "u"}
-    found, _asked = switch(monkeypatch, cluster, method="redfish", facts={"fence": "redfish", "uri": uri}, bmc=given)
+    found = by_redfish(monkeypatch, cluster, System(uri, power.ON, **known))
     assert said in found.message
     assert found.fields["sent"] is False

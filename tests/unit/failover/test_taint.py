@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from unit.reboot.memory_cluster import AT, MemoryCluster
@@ -17,10 +19,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate i
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint as operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import agent, last_look, redfish
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.command import CommandResult
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish_rules import System
 
 NODE = {"metadata": {"name": "n", "resourceVersion": "1"}, "spec": {}, "status": {}}
 SLOW = last_look.GOOD_FOR * 2
 BMC = sum(redfish.TIMEOUT)
+OF_NODE_2 = UUID("4c4c4544-0042-3510-8053-b9c04f564333")
 
 
 class Api:
@@ -191,6 +195,22 @@ def test_the_plug_of_another_node_proves_nothing(monkeypatch, two_nodes):
     with pytest.raises(Refused, match="its plug 2 is the one of node node-2") as caught:
         evidence_now(two_nodes, kind=kind, agent='{"name": "fence_test", "plug": "2"}')
     assert caught.value.fields["why"] == "other_host"
+
+
+@pytest.mark.parametrize("uuid", [OF_NODE_2, UUID(bytes=OF_NODE_2.bytes_le), "03000200-0400-0500-0006-000700080009"])
+def test_the_system_of_another_node_proves_nothing(monkeypatch, two_nodes, uuid):
+    system = System("https://bmc/1", "Off", str(uuid).upper())
+    monkeypatch.setattr(redfish, "Bmc", lambda _evidence: SimpleNamespace(read=lambda: system))
+    given = {"kind": operation.evidence_rules.REDFISH, "uri": system.uri, "uuid": system.uuid}
+    assert evidence_now(two_nodes, **given) == {"power_state": "Off", "uuid": system.uuid}
+    two_nodes.node("node-2", system_uuid=str(OF_NODE_2) if isinstance(uuid, UUID) else uuid)
+    with pytest.raises(Refused, match="is the systemUUID of node node-2") as caught:
+        evidence_now(two_nodes, **given)
+    assert caught.value.fields["why"] == "other_host"
+    # Two machines whose firmware reports the same UUID.
+    two_nodes.node("node-1", ready=False, system_uuid=system.uuid)
+    with pytest.raises(Refused, match="is the systemUUID of node node-2"):
+        evidence_now(two_nodes, **{**given, "uuid": ""})
 
 
 def test_the_proof_before_a_recovery_that_was_interrupted_no_longer_counts():

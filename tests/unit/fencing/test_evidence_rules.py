@@ -191,7 +191,16 @@ def test_only_what_ends_with_off_is_believed(output):
 # -- of which machine -------------------------------------------------------------------------------------------------
 
 UUIDS = st.uuids().filter(lambda item: item.int not in (0, 2**128 - 1))
-UNKNOWN = ["", "-", "12AB", "Not Specified", str(UUID(int=0)), "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF"]
+UNKNOWN = [
+    "",
+    "-",
+    "12AB",
+    "Not Specified",
+    str(UUID(int=0)),
+    "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+    "03000200-0400-0500-0006-000700080009",
+    "00020003-0004-0005-0006-000700080009",
+]
 
 
 def judged(system, of_node, expected=""):
@@ -226,6 +235,13 @@ def test_the_system_is_not_identified(unknown):
         assert re.match("other_host: .*nothing proves that https://bmc/1.* as uuid", judged(system, of_node))
     assert not judged("12ab", unknown, expected="12AB")
     assert judged(unknown, known, expected=known)
+
+
+def test_without_a_uuid_no_nodes_are_read():
+    def nodes():
+        yield pytest.fail("The Nodes were read.")
+
+    rules.check_no_other_node("n", "", nodes())
 
 
 @pytest.mark.parametrize("uri", ["https://u:hush@bmc/1", "https://hush@bmc/1", "hush@bmc", "https://u:hush@[bmc/1"])

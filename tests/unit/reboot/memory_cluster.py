@@ -99,7 +99,17 @@ class MemoryCluster:
 
     # What tests set and see.
 
-    def node(self, name="node-1", *, ready=True, boot_id="boot-1", labels=None, unschedulable=False, **annotations):
+    def node(
+        self,
+        name="node-1",
+        *,
+        ready=True,
+        boot_id="boot-1",
+        system_uuid="",
+        labels=None,
+        unschedulable=False,
+        **annotations,
+    ):
         marks = {f"holdfast.dev/{key.replace('_', '-')}": json.dumps(value) for key, value in annotations.items()}
         self._store(
             "TEST",
@@ -109,7 +119,11 @@ class MemoryCluster:
                 "spec": {"unschedulable": True} if unschedulable else {},
                 "status": {
                     "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-                    "nodeInfo": {"bootID": boot_id, "kernelVersion": f"kernel of {boot_id}"},
+                    "nodeInfo": {
+                        "bootID": boot_id,
+                        "kernelVersion": f"kernel of {boot_id}",
+                        "systemUUID": system_uuid,
+                    },
                 },
             },
         )
