@@ -117,7 +117,7 @@ options:
       - Maximum number of seconds to repeat a request while the API server is unavailable (refused, reset or timed-out
         connections) or overloaded (429 with C(Retry-After), 502, 503, 504, an etcd without a leader).
       - After an outage, a module reads again and decides again about a change that depends on earlier reads. It
-        recognises a change that succeeded although its answer was lost. Nothing is counted twice.
+        recognizes a change that succeeded although its answer was lost. Nothing is counted twice.
       - With V(0), no request is repeated.
       - This does not apply to evictions. The C(timeout) of M(holdfast.kubernetes.drain) is their limit.
       - Falls back on the environment variable E(K8S_AUTH_API_TIMEOUT).

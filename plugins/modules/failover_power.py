@@ -12,8 +12,8 @@ version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
   - Switches the machine of a node off or on over Redfish, by a fence agent of ClusterLabs, or by a command of the user.
-    With O(method=metal3) keeps its
-    BareMetalHost off by a reboot annotation; M(holdfast.kubernetes.reboot_annotation) lets it go again.
+    With O(method=metal3), it keeps the BareMetalHost off by a reboot annotation;
+    M(holdfast.kubernetes.reboot_annotation) lets it go again.
   - Before O(power=off) it checks that the run has the claim, that the node is not Ready and has not booted since the
     failover began, and that nobody holds it. It then records the phase and acts, all in one operation. If the run
     pauses in between for more than 10 seconds, it checks again.

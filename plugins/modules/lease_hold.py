@@ -54,7 +54,7 @@ options:
   wait:
     description:
       - With O(state=present), whether to wait until the Node's condition C(ShutdownInhibited) is V(True) and names this
-        holder. Needs the node agent on the node. Without the agent, only tools that read Leases honour the hold.
+        holder. Needs the node agent on the node. Without the agent, only tools that read Leases honor the hold.
       - With O(state=absent), whether to wait until the condition no longer names this holder, so that the old condition
         does not confirm a new hold that follows immediately.
     type: bool

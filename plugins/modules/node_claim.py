@@ -38,8 +38,8 @@ options:
     default: false
   lifecycle_conditions:
     description:
-      - Whether to show the work in the conditions of the Node; see the guide docs/rolling_reboot.md. The claim's return
-        removes them.
+      - Whether to show the work in the conditions of the Node; see the guide docs/other_controllers.md. The claim's
+        return removes them.
     type: bool
     default: false
   state:

@@ -28,7 +28,7 @@ options:
   sign_of_life:
     description:
       - Whether to wait also until the node's kubelet renews its Lease, which it does every 10 s. After a node dies, its
-        Node stays Ready for 40 s or more.
+        Node stays Ready until the kubelet has given no sign of life for a while (50 s by default).
       - The module does not wait for this if the node has no Lease.
     type: bool
     default: false

@@ -96,8 +96,8 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
 def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> None:
     """Watch until the node's kubelet renews its Lease. Return immediately if it has no Lease.
 
-    The condition Ready does not show this: a dead node stays Ready for 40 s or more, until the node controller sets
-    Ready to Unknown.
+    The condition Ready does not show this: the node controller sets it to Unknown only after the kubelet has given no
+    sign of life for a while (50 s by default).
 
     Raises:
         TimedOut: The kubelet did not renew it.
