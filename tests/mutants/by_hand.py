@@ -1221,6 +1221,13 @@ MUTANTS = [
         "tests/unit/failover/test_power.py::TestBack::test_its_claim_is_checked_directly_before",
     ),
     Mutant(
+        "recovery-removes-a-key-that-another-run-keeps",
+        7,
+        "The claim that a paused recovery has checked counts without a limit when it removes the key.",
+        Code("_Annotation._try_to_remove", "last_look.check(began)", "pass"),
+        "tests/unit/fencing/test_annotation.py::TestLastLook::test_a_removal_whose_claim_was_checked_too_long_ago",
+    ),
+    Mutant(
         "recovery-of-a-deleted-node-leaves-its-key",
         7,
         "The recovery of a deleted Node succeeds although a key still keeps its machine off.",

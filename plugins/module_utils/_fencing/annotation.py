@@ -393,7 +393,7 @@ class _Annotation:
     # -- absent
 
     def remove(self, *, by_person: bool) -> Result:
-        change = retry_conflicts(lambda: self._try_to_remove(by_person=by_person))
+        change = last_look.repeat(lambda: retry_conflicts(lambda: self._try_to_remove(by_person=by_person)))
         host = change.after
         gone = rules.request_of(host, self._key) is None
         if self._params["wait"] and self._key and gone and not self._context.check_mode:
@@ -417,8 +417,11 @@ class _Annotation:
             return ObjectChange(host, host)
         if not self._is_removable(request, written):
             return ObjectChange(host, host)
+        # Another run may fence the node meanwhile: it keeps a key that is there, without a write.
+        began = last_look.steady()
         self._target.check_claim(self._run)
-        return ObjectChange(host, self._write(host, None, None))
+        last_look.check(began)
+        return ObjectChange(host, self._write(host, None, None, once=True))
 
     def _is_removable(self, request: Request | None, written: Written | None) -> bool:
         """Return whether the key may be removed for our node; warn if the host belongs to another node now."""

@@ -30,7 +30,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.host_rules import Written
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.reboot_watch import Outcome
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.target import may_remove_key
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.target import Target, may_remove_key
 
 NODE = "/api/v1/nodes/n"
 HOST = "/apis/metal3.io/v1alpha1/namespaces/metal/baremetalhosts/h"
@@ -317,6 +317,30 @@ class TestLastLook:
         with pytest.raises(Held):
             server.run()
         assert (server.sent_once, server.annotations) == ([True], THEIRS)
+
+    def test_a_removal_whose_claim_was_checked_too_long_ago(self, monkeypatch):
+        """The recovery was paused after the check; meanwhile a failover claimed the node and kept the key."""
+        server = Server()
+        server.run()
+        server.claim("mine")
+        before, clock, check = dict(server.annotations), [0.0], Target.check_claim
+
+        def paused(target, run):
+            check(target, run)
+            clock[0] += 60
+            server.claim("theirs")
+
+        monkeypatch.setattr(last_look, "steady", lambda: clock[0])
+        monkeypatch.setattr(Target, "check_claim", paused)
+        with pytest.raises(ClaimLost):
+            server.run(state="absent", run="mine")
+        assert server.annotations == before
+
+    def test_a_removal_is_not_sent_again_by_itself(self):
+        server = Server()
+        server.run()
+        server.run(state="absent")
+        assert server.sent_once == [True, True]
 
     def test_checks_that_are_always_too_old(self, monkeypatch):
         server = Server()
