@@ -144,8 +144,6 @@ class _Turn:
         # The node before may have ended with another way.
         self._settings = self._settings.by(*ways_of(self._given))
         try:
-            if self._given.get("run"):
-                runs.refuse_live(self._context.cluster, run, "failover_run")
             return self._tried(self._claim)
         except HoldfastError as error:
             if error.kind not in ending_rules.NOTHING_WRITTEN:
@@ -174,6 +172,8 @@ class _Turn:
 
     def _claim(self) -> Result:
         progress = self._progress
+        if self._given.get("run"):
+            runs.refuse_live(self._context.cluster, progress.run, "failover_run")
         options = {name: self._given[name] for name in _STEP if self._given.get(name) is not None}
         params = {
             **_STEP,

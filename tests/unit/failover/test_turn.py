@@ -12,7 +12,7 @@ from unit.failover.play import AUDIT, GIVEN, Play, entry, silent_node
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, TimedOut, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import turn as turns
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.journey_rules import (
     FAILOVER_STEPS,
@@ -464,6 +464,24 @@ def test_the_id_of_a_live_run_is_refused(cluster):
     assert result["result"] == "refused"
     assert "Run nightly/node-1 of nightly/node-1 is active" in result["detail"]
     assert json.dumps(cluster.objects, sort_keys=True) == before
+
+
+def test_an_api_outage_at_one_node_keeps_the_results_of_the_others(cluster, monkeypatch):
+    play = Play(cluster, run="nightly")
+    play.settings["run"] = "nightly"
+    assert play.go()["result"] == "moved"
+
+    def away(_cluster, _run, _option):
+        raise Unreachable("The API server did not answer.")
+
+    monkeypatch.setattr(turns.runs, "refuse_live", away)
+    with pytest.raises(Unreachable) as error:
+        play.call(done="claim", name="node-2")
+    play.call(failed=error.value.as_result(), name="node-2", task="Claim")
+
+    content = play.turn["report"]["content"]
+    assert [item["name"] for item in content["nodes"]] == ["node-1", "node-2"]
+    assert content["summary"]["run"] == "nightly"
 
 
 def test_jobs_of_the_same_number_are_different_runs(cluster):
