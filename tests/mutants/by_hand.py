@@ -1228,6 +1228,13 @@ MUTANTS = [
         "tests/unit/fencing/test_annotation.py::TestLastLook::test_a_removal_whose_claim_was_checked_too_long_ago",
     ),
     Mutant(
+        "recovery-switches-on-the-old-host-of-a-replaced-node",
+        7,
+        "The host of a failover is switched on while other hardware runs as its Node.",
+        Code("_replaced", "_keeps(facts, host) and host.powered_on is False", "False"),
+        "tests/unit/failover/test_turn.py::TestReplaced::test_its_old_host_is_not_switched_on",
+    ),
+    Mutant(
         "recovery-of-a-deleted-node-leaves-its-key",
         7,
         "The recovery of a deleted Node succeeds although a key still keeps its machine off.",

@@ -116,33 +116,43 @@ def _keys(snapshot: Snapshot) -> Iterable[Finding]:
             power = {True: "is still on", False: "is off", None: "may be off"}[hosts.powered_on(host)]
             # A run that resumed the failover keeps the key of the run that wrote it.
             live = snapshot.alive(written.run) or snapshot.claimed(written.node)
-            full_name = hosts.full_name(host)
-            way_out = (
-                _recover(written.node) if _known(snapshot, written.node, host, request.key) else _remove(host, request)
-            )
+            full_name, way_out = hosts.full_name(host), _way_out(snapshot, written.node, host, request)
             yield Finding(
                 "key",
                 node=written.node,
                 since=written.since,
                 **{**snapshot.signs(written.run), "alive": live},
                 why=f"{request.annotation} keeps BareMetalHost {full_name} off, which {power}",
-                todo="" if live else f"BareMetalHost {full_name} stays off until this key is removed: {way_out}.",
+                todo="" if live else f"BareMetalHost {full_name} stays off until this key is removed{way_out}.",
             )
 
 
-def _known(snapshot: Snapshot, node: str, host: Object, key: str) -> bool:
-    """Return whether the playbook would find this key, by the record on the Node or by the entry in the history."""
+def _way_out(snapshot: Snapshot, name: str, host: Object, request: Request) -> str:
+    known, node = _known(snapshot, name, host, request.key), snapshot.nodes.get(name)
+    if known is None:
+        return f": {_remove(host, request)}"
+    off = hosts.powered_on(host) is False
+    if off and node and failover_rules.booted_since(node, str(known.get("boot_id") or ""), known):
+        return (
+            f". Node {name} has booted since, so it is another machine now, and the host would start with its name and "
+            "credentials. Delete or deprovision the host; the doctor then removes the key"
+        )
+    return f": {_recover(name)}"
+
+
+def _known(snapshot: Snapshot, node: str, host: Object, key: str) -> Mapping[str, Any] | None:
+    """Return ``boot_id`` and the facts of the failover by which the playbook would find this key; ``None`` if by none.
+
+    They are those of the record on the Node, or of the entry in the history.
+    """
     wanted = (host["metadata"]["name"], host["metadata"]["namespace"], key)
-    kept = [snapshot.failovers[node]] if node in snapshot.failovers else []
     try:
         record = failover_rules.record_of(snapshot.nodes[node]) if node in snapshot.nodes else None
     except Refused:
         record = None
     # The record on the Node takes precedence.
-    return any(
-        (facts.get("host"), facts.get("namespace"), facts.get("key")) == wanted
-        for facts in ([record["facts"]] if record else kept)
-    )
+    known = {**record["facts"], "boot_id": record["boot_id"]} if record else snapshot.failovers.get(node, {})
+    return known if (known.get("host"), known.get("namespace"), known.get("key")) == wanted else None
 
 
 def _remove(host: Object, request: Request) -> str:

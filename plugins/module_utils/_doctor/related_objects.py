@@ -57,8 +57,12 @@ def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:
         hosts = [host for host in find_host.listed(context.management) if host_rules.keys_written(host)]
     except HoldfastError as error:
         context.warn(f"Could not look for keys that keep BareMetalHosts off: {error.message}")
+    # Other hardware may have joined as the Node of a host that is kept off. Such a Node has no mark.
+    kept = {written.node for host in hosts for written in host_rules.keys_written(host).values()} & names
+    found_nodes = {name: context.cluster.find(paths.node(name)) for name in kept - set(snapshot.nodes)}
     return replace(
         snapshot,
+        nodes={**snapshot.nodes, **{name: node for name, node in found_nodes.items() if node}},
         names=names,
         hosts=hosts,
         attachments=attachments,

@@ -75,6 +75,7 @@ class Host:
         node: The Node that it is, as far as is known.
         why_not: Why metal3 would not switch it off; empty if it would.
         keys_for: Keys of this collection that keep it off, each with the Node that it is for.
+        powered_on: What its status shows; ``None`` if it shows nothing.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Host:
     node: str | None = None
     why_not: str = ""
     keys_for: tuple[tuple[str, str], ...] = ()
+    powered_on: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,7 @@ class Facts:
         quorum_asked: The user's command has said that a member of etcd may go.
         cordoned_by: Who has cordoned the node.
         hosts: The BareMetalHosts that may be the node.
+        booted: The Node has booted since the machine that is failed over went off.
         off: Whether the evidence proves that the machine is off.
         result: What the step that is done answered.
         recorded: The step that follows is recorded.
@@ -189,6 +192,7 @@ class Facts:
     cordoned_by: str | None = None
     hosts: tuple[Host, ...] | None = None
     host_before: tuple[Host, ...] | None = None
+    booted: bool = False
     off: bool | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
     recorded: bool = False

@@ -37,7 +37,8 @@ ASK_QUORUM, FIND_HOST, LOOK_AT_HOST_BEFORE = "ask_quorum", "find_host", "look_at
 LOOK_AT_EVIDENCE, TAKE_CLAIM, RECORD = "look_at_evidence", "claim", "record"
 LEAVE_OUT = "leave_out"
 ACTS = (ASK_QUORUM, FIND_HOST, LEAVE_OUT, LOOK_AT_HOST_BEFORE, LOOK_AT_EVIDENCE, RECORD)
-# Answers of the module. ``claim`` ends the look before the claim; the module then takes it.
+# Answers of the module. ``claim`` ends the look before anything is recorded: a failover then takes the claim, and a
+# recovery has it already.
 GO, SKIPPED, PLANNED, REFUSE, ENDED = "go", "skipped", "planned", "refuse", "ended"
 ANSWERS = (TAKE_CLAIM, GO, SKIPPED, PLANNED, REFUSE, ENDED)
 
@@ -53,10 +54,10 @@ CORDON, MOVE, KEY, ASK, READY, IN_SERVICE, UNCORDON = (
 )
 FAILOVER_STEPS = (CORDON, FENCE, TAINT, MOVE)
 RECOVER_STEPS = (KEY, POWER_ON, ASK, READY, IN_SERVICE, UNCORDON)
-# After which steps the role asks what is next. Only a look precedes the claim.
+# After which steps the role asks what is next. Only a look precedes the record.
 DONE_STEPS = {
     FAIL_OVER: (LOOK, CLAIM, CORDON, FENCE, TAINT, MOVE),
-    RECOVER: (CLAIM, POWER_ON, READY, IN_SERVICE, UNCORDON),
+    RECOVER: (LOOK, CLAIM, POWER_ON, READY, IN_SERVICE, UNCORDON),
 }
 
 _GONE = "gone"
@@ -119,7 +120,7 @@ def next_step(facts: Facts) -> Step:
     return Step(GO)
 
 
-# -- before the claim -------------------------------------------------------------------------------------------------
+# -- before the record ------------------------------------------------------------------------------------------------
 
 
 def _quorum(facts: Facts) -> Step | None:
@@ -226,15 +227,19 @@ def _another_host(facts: Facts) -> Step | None:
         return None
     if facts.host_before is None:
         return Step(LOOK_AT_HOST_BEFORE)
-    node = facts.progress.node
-    if (known.get("key"), node) not in {pair for item in facts.host_before for pair in item.keys_for}:
+    if not any(_keeps(facts, item) for item in facts.host_before):
         return None
     return Step(
         REFUSE,
-        f"The failover {facts.progress.operation} of node {node} started with BareMetalHost "
+        f"The failover {facts.progress.operation} of node {facts.progress.node} started with BareMetalHost "
         f"{known['namespace']}/{known['host']}, which its key keeps off. No other host was switched off. Start it "
         "again with that host, or run the playbook recover first.",
     )
+
+
+def _keeps(facts: Facts, host: Host) -> bool:
+    """Whether the key of this failover is on the host."""
+    return (facts.known.get("key"), facts.progress.node) in host.keys_for
 
 
 def _off_before(facts: Facts) -> Step | None:
@@ -355,6 +360,25 @@ def _detail(now: Iterable[Mapping[str, Any]], pods: list[dict[str, Any]], attach
 
 
 # -- back -------------------------------------------------------------------------------------------------------------
+
+
+def _replaced(facts: Facts) -> Step | None:
+    """Keep a host off whose Node is another machine now: two kubelets would have one identity."""
+    if not facts.booted or not facts.known.get("key") or facts.settings.force:
+        return None
+    if facts.host_before is None:
+        return Step(LOOK_AT_HOST_BEFORE)
+    if not any(_keeps(facts, host) and host.powered_on is False for host in facts.host_before):
+        return None
+    node, host = facts.progress.node, f"{facts.known['namespace']}/{facts.known['host']}"
+    return Step(
+        REFUSE,
+        f"Node {node} has booted since its failover, and BareMetalHost {host}, which the failover switched off, is "
+        f"still off: so node {node} is another machine now. If {host} were switched on, it would start with the name "
+        f"and the credentials of node {node}. Nothing was changed. Delete or deprovision {host}; if it is only "
+        "deprovisioned, run the playbook holdfast.kubernetes.doctor, which removes the key. Then run this again. Or "
+        f"set failover_force if it is safe to switch {host} on.",
+    )
 
 
 def _another_machine(facts: Facts) -> Step | None:
@@ -512,6 +536,7 @@ _RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
     (FAIL_OVER, FENCE): (_taint,),
     (FAIL_OVER, TAINT): (_move,),
     (FAIL_OVER, MOVE): (_moved,),
+    (RECOVER, LOOK): (_replaced, _claim),
     (RECOVER, CLAIM): (_nothing_left, _another_machine, _another_agent, _planned, _nobody_switches_it_on, _power_on),
     (RECOVER, POWER_ON): (_of_a_deleted_node, _ready),
     (RECOVER, READY): (_never_off, _in_service),

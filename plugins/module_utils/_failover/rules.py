@@ -351,6 +351,18 @@ def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished:
     )
 
 
+def booted_since(node: Object, boot_id: str, facts: Mapping[str, Any]) -> bool:
+    """Return whether the Node has booted since its machine went off. If that machine is still off, it is another one.
+
+    A machine that was never proven off may have booted before it went off. Then only a Node that is Ready counts.
+
+    Args:
+        boot_id: The boot ID that is failed over.
+        facts: What is recorded of the failover.
+    """
+    return node_rules.boot_id(node) not in ("", boot_id) and (node_rules.ready(node) or bool(facts.get("evidence")))
+
+
 def boot_id_before(node: Object, record: Mapping[str, Any] | None) -> str:
     """Return the boot ID that the node must no longer have when it is back; empty if it may never have been off."""
     if taint_of(node) is None:

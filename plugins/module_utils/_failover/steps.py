@@ -33,13 +33,17 @@ from .rules import DONE, FENCE
 _ETCD_NAMESPACE = "kube-system"
 
 
-def failover_step(context: Context, params: Params, before: Callable[[Object], None] = lambda node: None) -> Result:
+Before = Callable[[Object, Mapping[str, Any]], None]
+
+
+def failover_step(context: Context, params: Params, before: Before = lambda node, known: None) -> Result:
     """Claim the node, and return the next step of its failover or recovery.
 
     Args:
         context: The cluster.
         params: The options.
-        before: Looks at what else may refuse to fence the node, before anything is written.
+        before: Looks at what else may refuse to fence the node, before anything is written; or to recover it, before
+            anything is recorded, with ``boot_id`` and ``facts`` of its failover.
 
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
@@ -56,7 +60,7 @@ def failover_step(context: Context, params: Params, before: Callable[[Object], N
 
 
 class _FailoverStep:
-    def __init__(self, context: Context, params: Params, before: Callable[[Object], None]) -> None:
+    def __init__(self, context: Context, params: Params, before: Before) -> None:
         self._context, self._params, self._before = context, params, before
         self._cluster = context.cluster
         self._name: str = params["name"]
@@ -78,7 +82,7 @@ class _FailoverStep:
             return self._result(node, record, step)
         if step == FENCE:
             self._check(node, record)
-            self._before(node)
+            self._before(node, {})
             # What an earlier run saw may be old. A node that stayed down is confirmed at once.
             confirmed = self._confirm(node)
             if confirmed is not node:
@@ -199,6 +203,8 @@ class _FailoverStep:
         try:
             node = read_node(self._cluster, self._name)
             record, entry, step = self._read_for_recovery(node)
+            if known := record or (entry and {**entry, "facts": audit_rules.facts_of(entry)}):
+                self._before(node, known)
         except HoldfastError:
             self._release()
             raise

@@ -46,7 +46,7 @@ from .facts_rules import (
 )
 from .journey_rules import Step
 from .record import failover_record
-from .rules import CLAIM, DONE, FAILED, FENCE, PURPOSE, RECOVER, TAINT
+from .rules import CLAIM, DONE, FAILED, FENCE, PURPOSE, RECOVER, TAINT, booted_since
 from .settings_rules import check_node, check_nodes
 from .steps import failover_step
 from .taint import out_of_service
@@ -215,14 +215,19 @@ class _Turn:
             facts = replace(facts, cordoned_by=(node_rules.record(node, CORDON) or {}).get("owner"))
         return self._follow(facts)
 
-    def _look(self, node: Object) -> None:
-        """Look at all that may refuse the failover, before anything is written.
+    def _look(self, node: Object, known: Mapping[str, Any]) -> None:
+        """Look at all that may refuse the failover or the recovery, before anything is recorded.
+
+        Args:
+            known: For a recovery, ``boot_id`` and ``facts`` of its failover.
 
         Raises:
             HoldfastError: It is refused.
         """
+        self._progress = replace(self._progress, facts=known.get("facts", {}))
         facts = Facts(self._settings, self._progress, LOOK, self._context.check_mode)
-        self._follow(replace(facts, control_plane=is_control_plane(node)))
+        booted = bool(known) and booted_since(node, known["boot_id"], known["facts"])
+        self._follow(replace(facts, control_plane=is_control_plane(node), booted=booted))
 
     def _next(self) -> Result:
         done, last, progress = self._params["done"], self._params["last"] or {}, self._progress
@@ -556,4 +561,5 @@ def _host(found: Mapping[str, Any]) -> Host:
         "" if found["acts"] else found["why_not"],
         # The run of a failover ends with the name of its Node.
         tuple((key["key"], str(key["run"]).rpartition("/")[2]) for key in keys),
+        found["powered_on"],
     )

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
-import pytest
-from unit.reboot.memory_cluster import MemoryCluster
+import json
 
+import pytest
+from unit.reboot.memory_cluster import AT, MemoryCluster
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.doctor import doctor
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import find_host
 
 CORDON = {"owner": "rolling_reboot", "reason": "reboot", "since": "2026-11-21T08:00:00Z"}
 
@@ -51,3 +55,26 @@ def test_if_the_api_server_fails_the_report_says_what_was_cleared(cluster):
     cleared = {item["node"]: item["cleared"] for item in caught.value.fields["findings"] if item["kind"] == "cordon"}
     assert cleared == {"node-1": True, "node-2": False}
     assert any(line.startswith("cleared") for line in caught.value.fields["report"])
+
+
+def test_a_host_whose_node_is_another_machine_now_is_not_to_be_recovered(cluster):
+    """The Node was created again, so nothing on it leads to the failover."""
+    times = {"started": AT, "ended": AT, "by": "ada", "reason": "", "detail": "", "runs": [], "seconds": {}}
+    place = {"host": "h", "namespace": "m", "key": "k", "fence": "metal3"}
+    entry = {"operation": "op", "node": "node-1", "boot_id": "boot-1", "result": "moved", "steps": [{"step": "move"}]}
+    audit = {"metadata": {"name": "failovers"}, "data": {"op": json.dumps({**entry, **times, **place})}}
+    cluster.objects[paths.one(paths.config_maps("holdfast"), "failovers")] = audit
+    key = {"since": AT, "powered_on": True, "node": "node-1", "run": "r/node-1"}
+    annotations = {"reboot.metal3.io/k": "", "holdfast.dev/reboot-keys": json.dumps({"k": key})}
+    metadata = {"name": "h", "namespace": "m", "uid": "u", "annotations": annotations}
+    host = {"metadata": metadata, "spec": {}, "status": {"poweredOn": False}}
+    cluster.objects[f"{find_host.hosts('')}/h"] = host
+
+    def advice():
+        (found,) = (item for item in clear(cluster)["findings"] if item["kind"] == "key")
+        return found["todo"]
+
+    cluster.node(boot_id="boot-2")
+    assert "another machine now" in advice()
+    cluster.node(ready=False)
+    assert "recover -e failover_node=node-1" in advice()

@@ -174,6 +174,22 @@ def test_facts_of_an_earlier_boot_are_forgotten():
     still_down_rules.check_still_down(node(boot=OTHER), begun)
 
 
+@pytest.mark.parametrize(
+    ("seen", "proven", "booted"),
+    [
+        (node(ready="True", boot=OTHER), False, True),
+        (node(ready="True", boot=OTHER), True, True),
+        (node(boot=OTHER), True, True),
+        # It may have booted before it went off.
+        (node(boot=OTHER), False, False),
+        (node(ready="True"), True, False),
+        (node(ready="True", boot=""), True, False),
+    ],
+)
+def test_a_node_that_has_booted_since_its_machine_went_off(seen, proven, booted):
+    assert rules.booted_since(seen, BOOT, {"evidence": {"kind": "BareMetalHost"}} if proven else {}) is booted
+
+
 def test_only_nodes_that_were_failed_over_are_recovered():
     assert rules.next_recovery(node(ready="True"), None) == DONE
     assert rules.next_recovery(node(), record("fence", "failed")) == rules.POWER_ON

@@ -6,13 +6,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from unit.failover.play import AUDIT, GIVEN, Play, entry, silent_node
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, TimedOut, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    HoldfastError,
+    TimedOut,
+    Unreachable,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import turn as turns
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.journey_rules import (
     FAILOVER_STEPS,
@@ -507,6 +513,46 @@ def test_each_node_begins_with_the_ways_that_the_user_gave(cluster, monkeypatch)
     second = play.call(done="claim", name="node-2")
 
     assert (second["step"], second["progress"]["fence"]) == ("go", "redfish")
+
+
+class TestReplaced:
+    """A host is failed over, and other hardware joins as the same Node, while the key keeps the host off."""
+
+    @pytest.fixture
+    def host(self, cluster, monkeypatch):
+        found = SimpleNamespace(seen=turns.Host("h1", "m", "node-1"))
+        monkeypatch.setattr(turns._Turn, "_hosts", lambda *_arguments: (found.seen,))
+        assert Play(cluster, fence="metal3", given=(), key="k").go()["result"] == "moved"
+        found.seen = replace(found.seen, node=None, keys_for=(("k", "node-1"),), powered_on=False)
+        return found
+
+    @pytest.fixture(params=["created again", "with its record"], autouse=True)
+    def joined(self, request, cluster, host):
+        if request.param == "created again":
+            cluster.node()
+        Play(cluster).boot("boot-2")
+
+    def recover(self, cluster, **options):
+        return Play(cluster, run="r2", direction="recover", given=(), **options)
+
+    @pytest.mark.parametrize("check_mode", [False, True])
+    def test_its_old_host_is_not_switched_on(self, cluster, check_mode):
+        before = cluster.marks(), cluster.cordoned(), entry(cluster)
+        play = self.recover(cluster)
+        refused = play.go(check_mode=check_mode)
+        assert (refused["result"], play.done) == ("refused", [])
+        assert "BareMetalHost m/h1" in refused["detail"]
+        assert (cluster.marks(), cluster.cordoned(), entry(cluster)) == before
+        assert [path for path in cluster.objects if "/leases/" in path] == []
+
+    def test_it_is_if_the_user_forces_that(self, cluster):
+        play = self.recover(cluster, force=True)
+        assert (play.go()["result"], play.done[0]) == ("recovered", "key")
+
+    def test_a_recovery_that_died_after_it_removed_the_key_is_resumed(self, cluster, host):
+        host.seen = replace(host.seen, keys_for=(), powered_on=True)
+        assert self.recover(cluster).go()["result"] == "recovered"
+        assert cluster.marks() == {}
 
 
 def test_the_cordon_stays_with_the_taint_also_if_nothing_was_sent(cluster):
