@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.facts_rules import (
@@ -505,6 +505,7 @@ def test_the_machine_is_switched_off_only_where_nothing_proves_that_it_is_off(fa
 
 
 @given(every())
+@example(forward("fence"))
 def test_the_node_is_looked_at_before_each_step_that_is_not_undone(facts):
     step = next_step(facts)
     if step.name == "record" and step.record.phase in ("fence", "taint", "delete"):
