@@ -13,8 +13,8 @@ description:
   - Lists slots, claims, cordons, opt-outs, unfinished operations, pauses of NodeHealthChecks and runs, each with its owner, its start and the run's
     last sign of life.
   - Clears what belongs to a dead run, if that breaks nothing. It does not change a node that is not Ready or has
-    failed, except for the maintenance conditions that a dead run has set. It also keeps the operation that the slot of
-    such a node belongs to. RV(findings[].todo) says what a person has to do.
+    failed, except for the maintenance conditions and the waiting taint that a dead run has set. It also keeps the
+    operation that the slot of such a node belongs to. RV(findings[].todo) says what a person has to do.
   - Keeps what belongs to a live run, what names no run, and the cordons of others.
   - Also reports what failovers left, and Machines whose deletion waits for work that has started. A person has to
     resolve these. They are never cleared.

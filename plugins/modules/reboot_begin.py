@@ -99,9 +99,8 @@ resumes:
   elements: str
   returned: success
 hosts:
-  description: All hosts of the run, in the order of the play.
-  type: list
-  elements: str
+  description: All hosts of the run, in the order of the play, one in each line.
+  type: str
   returned: success
 own_host:
   description: The host of the node on which the controller runs; empty if there is none.

@@ -22,7 +22,7 @@ def others(variables: Variables, canaries: Sequence[str], *, alone: bool = False
         alone: Each host has a run of its own.
     """
     begun, present = variables.get(BEGUN) or {}, set(variables.get("ansible_play_hosts") or [])
-    every, run = begun.get("hosts") or [], begun.get("run")
+    every, run = str(begun.get("hosts") or "").splitlines(), begun.get("run")
     runs = {host: _registered(variables, host, BEGUN).get("run") if alone else run for host in every}
     turns = {host: _turn(variables, host, runs[host]) for host in every}
     return {

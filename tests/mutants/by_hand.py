@@ -570,7 +570,7 @@ MUTANTS = [
         "hosts-of-earlier-passes-forgotten",
         5,
         "The failure of a host that dropped out of one pass does not count in the next pass.",
-        Code("others", "begun.get('hosts') or []", "variables.get('ansible_play_hosts_all') or []"),
+        Code("others", "str(begun.get('hosts') or '').splitlines()", "variables.get('ansible_play_hosts_all') or []"),
         "tests/unit/test_report.py::test_a_host_sees_the_other_hosts_of_its_run_only",
     ),
     Mutant(
@@ -588,7 +588,7 @@ MUTANTS = [
         "failed-control-plane-node-forgotten-by-the-next-run",
         5,
         "The next run does not count a control-plane node that has not come back.",
-        Code("begin", "request.nodes - {*down}", "request.nodes"),
+        Code("begin", "{*request.nodes, *gone} - {*down}", "{*request.nodes, *gone}"),
         "tests/unit/reboot/test_begin.py::TestNodesThatAnEarlierRunHasBegun::test_a_failure_counts_until_its_node_is_back",
     ),
     Mutant(

@@ -222,8 +222,8 @@ def test_a_host_sees_the_other_hosts_of_its_run_only():
     # Host b was in an earlier play of the run.
     play = {"ansible_play_hosts_all": ["a"], "ansible_play_hosts": ["a"], "hostvars": hosts}
 
-    first = _run_hosts.others({**play, "__rolling_reboot_begun": {"run": "run-1", "hosts": ["a", "b"]}}, ["b"])
-    second = _run_hosts.others({**play, "__rolling_reboot_begun": {"run": "run-2", "hosts": ["a", "b"]}}, ["b"])
+    first = _run_hosts.others({**play, "__rolling_reboot_begun": {"run": "run-1", "hosts": "a\nb"}}, ["b"])
+    second = _run_hosts.others({**play, "__rolling_reboot_begun": {"run": "run-2", "hosts": "a\nb"}}, ["b"])
 
     assert [host["result"]["name"] for host in first["hosts"]] == ["node-b"]
     assert (first["uncounted"], first["canary_results"][0]["result"]) == ([{"name": "node-b"}], "failed")
@@ -233,8 +233,8 @@ def test_a_host_sees_the_other_hosts_of_its_run_only():
 def test_without_the_playbook_a_host_sees_the_runs_of_the_others():
     hosts = {name: of(name, "failed", run=f"run/{name}") for name in ("a", "b")}
     for name, host in hosts.items():
-        host["__rolling_reboot_begun"] = {"run": f"run/{name}", "hosts": ["a", "b"]}
-    play = {"ansible_play_hosts": ["a"], "hostvars": hosts, **hosts["a"]}
+        host["__rolling_reboot_begun"] = {"run": f"run/{name}", "hosts": "a\nb"}
+    play = {"ansible_play_hosts_all": ["a", "b"], "ansible_play_hosts": ["a"], "hostvars": hosts, **hosts["a"]}
 
     assert _run_hosts.others(play, ["b"], alone=True)["canary_results"][0]["result"] == "failed"
 

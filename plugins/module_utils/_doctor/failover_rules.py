@@ -131,11 +131,12 @@ def _way_out(snapshot: Snapshot, name: str, host: Object, request: Request) -> s
     known, node = _known(snapshot, name, host, request.key), snapshot.nodes.get(name)
     if known is None:
         return f": {_remove(host, request)}"
-    off = hosts.powered_on(host) is False
+    off = hosts.off(host, request.key).proven
     if off and node and failover_rules.booted_since(node, str(known.get("boot_id") or ""), known):
         return (
-            f". Node {name} has booted since, so it is another machine now, and the host would start with its name and "
-            "credentials. Delete or deprovision the host; the doctor then removes the key"
+            f". Node {name} has booted since. If other hardware runs as this node now, delete or deprovision the host, "
+            "which would start with the same name and credentials; the doctor then removes the key. If it is this "
+            f"host: {_recover(name)} -e failover_force=true"
         )
     return f": {_recover(name)}"
 

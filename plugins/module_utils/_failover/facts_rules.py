@@ -75,7 +75,7 @@ class Host:
         node: The Node that it is, as far as is known.
         why_not: Why metal3 would not switch it off; empty if it would.
         keys_for: Keys of this collection that keep it off, each with the Node that it is for.
-        powered_on: What its status shows; ``None`` if it shows nothing.
+        kept_off: Its status proves that a key of this collection keeps it off.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Host:
     node: str | None = None
     why_not: str = ""
     keys_for: tuple[tuple[str, str], ...] = ()
-    powered_on: bool | None = None
+    kept_off: bool = False
 
 
 @dataclass(frozen=True)

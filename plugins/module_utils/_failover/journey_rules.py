@@ -363,21 +363,21 @@ def _detail(now: Iterable[Mapping[str, Any]], pods: list[dict[str, Any]], attach
 
 
 def _replaced(facts: Facts) -> Step | None:
-    """Keep a host off whose Node is another machine now: two kubelets would have one identity."""
+    """Keep a host off whose Node may be another machine now: two kubelets would have one identity."""
     if not facts.booted or not facts.known.get("key") or facts.settings.force:
         return None
     if facts.host_before is None:
         return Step(LOOK_AT_HOST_BEFORE)
-    if not any(_keeps(facts, host) and host.powered_on is False for host in facts.host_before):
+    if not any(_keeps(facts, host) and host.kept_off for host in facts.host_before):
         return None
     node, host = facts.progress.node, f"{facts.known['namespace']}/{facts.known['host']}"
     return Step(
         REFUSE,
-        f"Node {node} has booted since its failover, and BareMetalHost {host}, which the failover switched off, is "
-        f"still off: so node {node} is another machine now. If {host} were switched on, it would start with the name "
-        f"and the credentials of node {node}. Nothing was changed. Delete or deprovision {host}; if it is only "
-        "deprovisioned, run the playbook holdfast.kubernetes.doctor, which removes the key. Then run this again. Or "
-        f"set failover_force if it is safe to switch {host} on.",
+        f"Node {node} has booted since its failover, but BareMetalHost {host}, which the failover switched off, is "
+        f"still off. If other hardware runs as node {node} now, {host} would start with the same name and credentials. "
+        f"Nothing was changed. Find out which machine runs as node {node}. If it is {host}, or none, set "
+        f"failover_force. If it is other hardware, delete or deprovision {host}; after a deprovisioning, the playbook "
+        "holdfast.kubernetes.doctor removes the key. Then run this again.",
     )
 
 

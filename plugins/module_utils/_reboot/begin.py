@@ -45,7 +45,8 @@ def reboot_begin(context: Context, params: Params) -> Result:
         **begun,
         "began": to_text(context.cluster.now()),
         "own_host": own,
-        "hosts": list(params["hosts"]),
+        # Ansible evaluates each item of a list again, at each read of this result for each host.
+        "hosts": "\n".join(params["hosts"]),
         "paused": bool(settings.get("pause_health_checks")),
         "resumes": [host for host, node in hosts.items() if node in taken],
         "canaries": canaries,

@@ -92,7 +92,7 @@ class TestCanaries:
         found = fleet_begun(fleet, canary=["2"])
 
         assert (found["canaries"], found["canary_nodes"]) == (["web1", "web2"], ["node-1", "node-2"])
-        assert found["hosts"] == ["web1", "web2", "web3"]
+        assert found["hosts"] == "web1\nweb2\nweb3"
 
     def test_a_number_does_not_count_the_node_of_the_controller(self, fleet):
         assert fleet_begun(fleet, canary=["1"], controller_node="node-1")["canaries"] == ["web2"]
@@ -146,6 +146,18 @@ class TestNodesThatAnEarlierRunHasBegun:
         fleet_begun(fleet)
 
         assert fleet.ledger().failures("kernel") == ({"node-3": "it is down"} if counts else {})
+
+    @pytest.mark.parametrize("exists", [True, False])
+    def test_a_failure_of_a_node_that_is_not_in_the_run_counts_while_it_exists(self, fleet, exists):
+        """A cloud may replace a machine that did not come back by one with another name."""
+        if exists:
+            fleet.node("node-4")
+        entry = {"id": "kernel", "failures": {"node-4": "it is down"}, "runs": [], "seen": AT, "unfinished": True}
+        fleet.ledger(ledger=Ledger(operations=(entry,)))
+
+        fleet_begun(fleet)
+
+        assert fleet.ledger().failures("kernel") == ({"node-4": "it is down"} if exists else {})
 
     def test_a_slot_of_another_operation_is_none(self, fleet):
         fleet.ledger(ledger=Ledger(slots={"node-3": Slot("node-3", "old", "dead", AT)}))
