@@ -1231,7 +1231,7 @@ MUTANTS = [
         "recovery-switches-on-the-old-host-of-a-replaced-node",
         7,
         "The host of a failover is switched on while other hardware runs as its Node.",
-        Code("_replaced", "_keeps(facts, host) and host.powered_on is False", "False"),
+        Code("_replaced", "_keeps(facts, host) and host.kept_off", "False"),
         "tests/unit/failover/test_turn.py::TestReplaced::test_its_old_host_is_not_switched_on",
     ),
     Mutant(
