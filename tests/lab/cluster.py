@@ -102,7 +102,7 @@ class Lab:
             return
         self.start_kwok()
         present = set(names) & set(self.simulated)
-        # kwok writes a node's status once. A node that is no longer Ready stays so.
+        # kwok does not write the status of a node. A node that is no longer Ready stays so.
         self._delete_simulated(sorted(present - set(self.ready())))
         missing = sorted(set(names) - set(self.simulated))
         for start in range(0, len(missing), 500):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import urllib.parse
+import uuid
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 LABEL = "type=kwok"
@@ -15,6 +17,14 @@ PREFIX = "kwok"
 # A node with this value is off: kwok stops managing it, with its Lease and its pods. Without the label it is on. A node
 # that hangs is also on, but its kubelet is silent.
 POWER, OFF, HUNG = "lab.holdfast.dev/power", "off", "hung"
+_ROOM = {"cpu": "32", "memory": "256Gi", "pods": "110"}
+_CONDITIONS = {
+    "Ready": ("True", "KubeletReady"),
+    "MemoryPressure": ("False", "KubeletHasSufficientMemory"),
+    "DiskPressure": ("False", "KubeletHasNoDiskPressure"),
+    "PIDPressure": ("False", "KubeletHasSufficientPID"),
+    "NetworkUnavailable": ("False", "RouteCreated"),
+}
 
 
 def names(count: int, prefix: str = PREFIX) -> list[str]:
@@ -53,6 +63,38 @@ def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
                 **labels,
             },
             "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "status": _status(name),
+    }
+
+
+def _status(name: str) -> dict[str, Any]:
+    """The status that a node has when it joins. kwok may write it several times, and undo what a test wrote since."""
+    now = f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+    names = ("bootID", "machineID", "systemUUID")
+    versions = ("containerRuntimeVersion", "kernelVersion", "kubeletVersion", "osImage")
+    return {
+        "phase": "Running",
+        "addresses": [{"type": "Hostname", "address": name}],
+        "allocatable": _ROOM,
+        "capacity": _ROOM,
+        "conditions": [
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": "simulated",
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": now,
+            }
+            for kind, (status, reason) in _CONDITIONS.items()
+        ],
+        "nodeInfo": {
+            **{key: str(uuid.uuid4()) for key in names},
+            **dict.fromkeys(versions, "simulated"),
+            "architecture": "amd64",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
         },
     }
 
