@@ -17,8 +17,10 @@ description:
     set together.
   - The module never takes or releases a Lease of another holder. If several callers try at the same time, exactly one
     of them gets the Lease.
-  - A hold never expires. The renew time and the duration of the Lease have no meaning. The hold ends when its holder
+  - A hold never expires. The renew time and the duration of the Lease have no meaning for it. The hold ends when its holder
     releases it.
+  - If the holder has the Lease already, the module only updates its renew time, which does not count as a change. So another
+    task of the same holder, which took the Lease and still waits, does not release it.
 options:
   node:
     description:
@@ -61,8 +63,8 @@ options:
     default: true
   wait_timeout:
     description:
-      - Seconds to wait. After that, the module releases a Lease that it has just taken, and the task fails. If the node
-        does not confirm a release, the task warns, and RV(inhibited) is V(true).
+      - Seconds to wait. After that, the module releases a Lease that it has just taken and that nobody has written since, and
+        the task fails. If the node does not confirm a release, the task warns, and RV(inhibited) is V(true).
     type: int
     default: 60
 seealso:

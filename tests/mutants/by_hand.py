@@ -208,6 +208,17 @@ MUTANTS = [
         "tests/integration/test_holds.py::TestForeignLeases::test_are_never_taken_and_never_released",
     ),
     Mutant(
+        "hold-of-another-task-taken-back",
+        2,
+        "A task that times out deletes the Lease on which another task of its holder relies.",
+        Code(
+            "_claim",
+            "return before, cluster.replace(path, wanted)",
+            "return before, before if _shown(wanted) == _shown(before) else cluster.replace(path, wanted)",
+        ),
+        "tests/unit/holds/test_take.py::test_it_stays_if_another_task_of_the_holder_relies_on_it",
+    ),
+    Mutant(
         "agent-confirms-without-a-lock",
         2,
         "The condition names a hold that is on disk but not locked.",

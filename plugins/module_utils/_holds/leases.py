@@ -111,6 +111,7 @@ def _take(context: Context, params: Params) -> Result:
             node=node,
         )
     before, after = retry_conflicts(lambda: _claim(cluster, params))
+    changed = _shown(before) != _shown(after)
     deadline = Deadline(params["wait_timeout"])
     mine = entry_of(params["namespace"], params["holder"])
     wait = params["wait"] and not context.check_mode
@@ -123,10 +124,10 @@ def _take(context: Context, params: Params) -> Result:
             if not _is_mine(before, params):
                 gone, what = _undo(cluster, params, after)
             error.message = f"{error.message} {what}"
-            error.fields.update(taken_back=gone, changed=before is not after and not gone)
+            error.fields.update(taken_back=gone, changed=changed and not gone)
             raise
     return {
-        "changed": before is not after,
+        "changed": changed,
         "lease": after,
         "inhibited": wait or _is_named(cluster, params),
         "waited": round(deadline.elapsed, 3) if params["wait"] else 0,
@@ -155,8 +156,6 @@ def _claim(cluster: Cluster, params: Params) -> tuple[Object | None, Object]:
                     "Run this again with the same holder, also to release it with state: absent."
                 )
             raise
-    if _shown(wanted) == _shown(before):
-        return before, before
     return before, cluster.replace(path, wanted)
 
 
@@ -168,11 +167,13 @@ def _wanted(cluster: Cluster, before: Object | None, params: Params) -> Object:
     other = spec.get("holderIdentity")
     if other and other != params["holder"]:
         raise _held_by_other(params, spec)
+    now = to_text(cluster.now())
     if not (other and spec.get("acquireTime")):
-        now = to_text(cluster.now())
         if before is not None and not other:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
-        spec.update(holderIdentity=params["holder"], acquireTime=now, renewTime=now)
+        spec.update(holderIdentity=params["holder"], acquireTime=now)
+    # Also if the holder has the Lease already: another of its tasks takes the Lease back only if nobody has written it.
+    spec["renewTime"] = now
     if params.get("labels"):
         metadata["labels"] = {**(metadata.get("labels") or {}), **params["labels"]}
     if params.get("reason") is not None:

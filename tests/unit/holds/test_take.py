@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from unit.reboot.memory_cluster import MemoryCluster
+from unit.reboot.memory_cluster import AT, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
@@ -46,11 +46,16 @@ def take(monkeypatch, cluster, meanwhile):
         return cluster.objects[paths.node("node-1")]
 
     monkeypatch.setattr(leases, "wait_for", wait_for)
-    context = Context(PARAMS)
-    context.cluster = cluster
     with pytest.raises(HoldfastError) as caught:
-        leases.lease_hold(context, PARAMS)
+        hold(cluster, wait=True)
     return caught.value
+
+
+def hold(cluster, warn=lambda message: None, **options):
+    params = {**PARAMS, "wait": False, **options}
+    context = Context(params, warn=warn)
+    context.cluster = cluster
+    return leases.lease_hold(context, params)
 
 
 def test_it_is_removed(monkeypatch, cluster):
@@ -125,6 +130,30 @@ def test_it_stays_if_it_is_another_one_or_has_changed(monkeypatch, cluster, chan
     assert error.fields["changed"] is True
 
 
+@pytest.mark.parametrize("freed", [False, True])
+def test_it_stays_if_another_task_of_the_holder_relies_on_it(monkeypatch, cluster, freed):
+    if freed:
+        cluster.hold(holder="")
+    results = []
+
+    error = take(monkeypatch, cluster, lambda: results.append(hold(cluster)))
+
+    (result,) = results
+    assert (result["changed"], result["lease"]) == (False, cluster.find(LEASE))
+    assert (error.fields["taken_back"], error.fields["changed"]) == (False, True)
+    assert result["lease"]["spec"]["holderIdentity"] == "alice"
+    assert "The Lease shop/node-1 has changed since, so it stays" in error.message
+
+
+def test_a_repeated_hold_only_renews(cluster):
+    cluster.hold(holder="alice")
+    before = cluster.find(LEASE)["spec"]
+
+    result = hold(cluster)
+
+    assert (result["changed"], result["lease"]["spec"]) == (False, {**before, "renewTime": AT})
+
+
 def test_one_that_existed_before_stays(monkeypatch, cluster):
     cluster.hold(holder="alice")
     error = take(monkeypatch, cluster, lambda: None)
@@ -134,10 +163,6 @@ def test_one_that_existed_before_stays(monkeypatch, cluster):
 
 
 def test_numbers_in_labels_become_texts(cluster):
-    params = {**PARAMS, "wait": False, "labels": {"ticket": 4711, "urgent": True}}
-    context = Context(params)
-    context.cluster = cluster
-
-    labels = leases.lease_hold(context, params)["lease"]["metadata"]["labels"]
+    labels = hold(cluster, labels={"ticket": 4711, "urgent": True})["lease"]["metadata"]["labels"]
 
     assert (labels["ticket"], labels["urgent"]) == ("4711", "true")
