@@ -101,7 +101,8 @@ lease:
   type: dict
   returned: success
 inhibited:
-  description: Whether the Node's condition C(ShutdownInhibited) names this holder.
+  description: Whether the Node's condition C(ShutdownInhibited) names this holder. If the Node can't be read after the hold was
+    taken, it is V(false), and the task warns.
   type: bool
   returned: success
 waited:

@@ -129,7 +129,7 @@ def _take(context: Context, params: Params) -> Result:
     return {
         "changed": changed,
         "lease": after,
-        "inhibited": wait or _is_named(cluster, params),
+        "inhibited": wait or _is_known_to_be_named(context, params, mine),
         "waited": round(deadline.elapsed, 3) if params["wait"] else 0,
         "diff": {"before": _shown(before), "after": _shown(after)},
     }
@@ -140,23 +140,23 @@ def _claim(cluster: Cluster, params: Params) -> tuple[Object | None, Object]:
     path = paths.lease(params["namespace"], params["node"])
     before = cluster.find(path)
     wanted = _wanted(cluster, before, params)
-    if before is None:
-        try:
+    try:
+        if before is None:
             return None, cluster.create(paths.leases(params["namespace"]), wanted)
-        except NotFound as error:
-            raise NotFound(
-                f"The namespace {params['namespace']} does not exist. Create it, or use another namespace.",
-                namespace=params["namespace"],
-            ) from error
-        except Unreachable as error:
-            if not cluster.dry_run:
-                # The server may have created it. A hold never lapses, so the user must know.
-                error.message = (
-                    f"{error.message} Lease {params['namespace']}/{params['node']} may exist by now and hold the node. "
-                    "Run this again with the same holder, also to release it with state: absent."
-                )
-            raise
-    return before, cluster.replace(path, wanted)
+        return before, cluster.replace(path, wanted)
+    except NotFound as error:
+        raise NotFound(
+            f"The namespace {params['namespace']} does not exist. Create it, or use another namespace.",
+            namespace=params["namespace"],
+        ) from error
+    except Unreachable as error:
+        if not cluster.dry_run:
+            # The server may have written it. A hold never lapses, so the user must know.
+            error.message = (
+                f"{error.message} Lease {params['namespace']}/{params['node']} may hold the node by now. "
+                "Run this again with the same holder, also to release it with state: absent."
+            )
+        raise
 
 
 def _wanted(cluster: Cluster, before: Object | None, params: Params) -> Object:
@@ -201,6 +201,18 @@ def _release(context: Context, params: Params) -> Result:
 def _is_named(cluster: Cluster, params: Params) -> bool:
     node = cluster.find(paths.node(params["node"]))
     return node is not None and confirms(node, entry_of(params["namespace"], params["holder"]))
+
+
+def _is_known_to_be_named(context: Context, params: Params, mine: str) -> bool:
+    """Whether the condition names the new hold. The hold is taken already, so a failure is a warning."""
+    try:
+        return _is_named(context.cluster, params)
+    except HoldfastError as error:
+        context.warn(
+            f"Whether the condition ShutdownInhibited of Node {params['node']} names {mine} is unknown, so inhibited "
+            f"is false: {error.message}"
+        )
+        return False
 
 
 def _is_still_named(context: Context, params: Params, deadline: Deadline) -> bool:

@@ -113,7 +113,32 @@ def test_the_error_names_it_if_the_answer_to_its_creation_was_lost(monkeypatch, 
     error = take(monkeypatch, cluster, lambda: None)
 
     assert isinstance(error, Unreachable)
-    assert "Lease shop/node-1 may exist by now and hold the node. Run this again" in error.message
+    assert "Lease shop/node-1 may hold the node by now. Run this again" in error.message
+
+
+def test_the_error_names_it_if_the_answer_to_its_change_was_lost(monkeypatch, cluster):
+    def lost(_path, body):
+        cluster._store("TEST", LEASE, body)
+        raise Unreachable("The API server did not answer.")
+
+    cluster.hold(holder="")
+    monkeypatch.setattr(cluster, "replace", lost)
+    error = take(monkeypatch, cluster, lambda: None)
+
+    assert isinstance(error, Unreachable)
+    assert "Lease shop/node-1 may hold the node by now. Run this again" in error.message
+
+
+def test_a_new_hold_does_not_fail_if_the_node_can_not_be_read_afterwards(cluster):
+    warnings = []
+    cluster.hooks.append(lambda *_write: cluster.broken.append(paths.node("node-1")))
+
+    result = hold(cluster, warnings.append)
+
+    assert (result["changed"], result["inhibited"]) == (True, False)
+    (warning,) = warnings
+    assert "ShutdownInhibited of Node node-1 names shop/alice is unknown" in warning
+    assert "(500): broken" in warning
 
 
 @pytest.mark.parametrize("change", [{"uid": "another"}, {"labels": {"by": "someone"}}])
