@@ -116,7 +116,7 @@ class ActionModule(BuiltinReboot):
             result = error.as_result()
             if isinstance(error, Held) and self._params.get("operation"):
                 # Part of a rolling reboot: the role puts the node back, and the node gets another turn.
-                result = {**error.fields, "step": "held", "why": error.message}
+                result = {**error.fields, "step": "held", "why": result["msg"]}
         except AnsibleConnectionFailure as error:
             # Do not report it as unreachable: rescue and always would not run for a node that does not come back.
             result = {"failed": True, "msg": f"The node can't be reached: {error}", "error": "unreachable"}

@@ -370,6 +370,12 @@ class TestResumed:
         result = node.action._outcome(None, {})
         assert (result.get("failed"), result["changed"], node.recorded) == (None, False, [])
 
+    @pytest.mark.parametrize(("operation", "shown"), [("kernel", "why"), (None, "msg")])
+    def test_control_characters_of_others_are_not_shown(self, node, operation, shown):
+        node.action._params["operation"] = operation
+        node.gate = [Held("held by tenant/backup\x1b[2J\nok: [node-1]")]
+        assert node.action._outcome(None, {})[shown] == "held by tenant/backup [2J ok: [node-1]"
+
     @pytest.mark.parametrize("check_mode", [True, False])
     def test_check_mode_writes_no_lease_of_the_run(self, monkeypatch, check_mode):
         action = reboot.ActionModule.__new__(reboot.ActionModule)

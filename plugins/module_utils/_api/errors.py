@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._shared.bounds import plain
+
 
 class HoldfastError(Exception):
     """Base of all errors of this collection.
@@ -27,8 +29,11 @@ class HoldfastError(Exception):
         self.fields = fields
 
     def as_result(self) -> dict[str, Any]:
-        """The result of a task that fails with this error."""
-        return {"changed": False, **self.fields, "failed": True, "msg": self.message, "error": self.kind}
+        """The result of a task that fails with this error.
+
+        Others write parts of a message, for example the holder of a hold, and Ansible prints it as it is.
+        """
+        return {"changed": False, **self.fields, "failed": True, "msg": plain(self.message), "error": self.kind}
 
 
 class InvalidInput(HoldfastError):

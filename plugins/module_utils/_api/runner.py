@@ -107,7 +107,7 @@ def run_operation(
     except MissingLibrary as error:
         return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}
     except HoldfastError as error:
-        return {**error.as_result(), "msg": plain(error.message)}
+        return error.as_result()
     except Exception as error:  # noqa: BLE001 - a trace alone would name neither the operation nor the object
         return unexpected(error, operation.__name__, params)
     finally:
@@ -115,7 +115,7 @@ def run_operation(
 
 
 def _plainly(show: Callable[[str], None]) -> Callable[[str], None]:
-    """Others write parts of a message, for example the holder of a hold, and Ansible prints it as it is."""
+    """Ansible prints a warning as it is, as it does the message of an error."""
     return lambda message: show(plain(message))
 
 

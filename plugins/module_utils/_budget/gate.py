@@ -13,7 +13,7 @@ from .._api.cluster import Cluster
 from .._api.errors import Held
 from .._api.objects import Object
 from .._api.read_node import read_node
-from .._holds.leases import holds_on
+from .._holds.leases import described, holds_on, leases
 from .._holds.rules import sentence
 from .._shared.bounds import some
 from .._shared.hold_rules import entry_of, forms
@@ -53,8 +53,11 @@ def check(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = 
     """
     node = read_node(cluster, node_name)
     claim_rules.check(node, run)
-    by_lease = holds_on(cluster, node_name)
-    entries = frozenset().union(*(forms(entry_of(hold["namespace"], hold["holder"])) for hold in by_lease))
+    found = leases(cluster, node_name)
+    by_lease = described(cluster, found)
+    # The condition names the holder as the Lease has it.
+    holders = [(lease["metadata"]["namespace"], str(lease["spec"]["holderIdentity"])) for lease in found]
+    entries = frozenset().union(*(forms(entry_of(namespace, holder)) for namespace, holder in holders))
     by_condition = [entry for entry in node_rules.inhibited_by(node) if entry not in entries]
     if (by_lease or by_condition) and not override_holds:
         reasons = [sentence(by_lease)] if by_lease else []

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .._shared import bounds
+
 # The start of a template, also at the end of a text, because another text may follow it.
 _BEGINS = re.compile(r"\{(?=[{%#]|\Z)")
 # At the start of a text, this also begins a template.
@@ -19,9 +21,9 @@ _HEADER = "#jinja2:"
 
 
 def plain(value: Any) -> Any:
-    """Return the value without templates, at any depth: people read it as before, and nothing runs it."""
+    """Return the value without templates and control characters, at any depth: people read it, and nothing runs it."""
     if isinstance(value, str):
-        text = _BEGINS.sub("{ ", value)
+        text = _BEGINS.sub("{ ", bounds.plain(value))
         return f" {text}" if text.startswith(_HEADER) else text
     if isinstance(value, dict):
         return {plain(key): plain(item) for key, item in value.items()}

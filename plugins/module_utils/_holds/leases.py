@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -56,7 +56,12 @@ def holds_on(cluster: Cluster, node: str) -> list[dict[str, Any]]:
 
 
 def list_holds(cluster: Cluster, node: str | None, namespace: str | None) -> list[dict[str, Any]]:
-    """Holds of a node (or of every node), in a namespace (or in all), oldest first.
+    """Holds of a node (or of every node), in a namespace (or in all), oldest first."""
+    return described(cluster, leases(cluster, node, namespace))
+
+
+def leases(cluster: Cluster, node: str | None, namespace: str | None = None) -> list[Object]:
+    """The Leases that hold a node (or any node), in a namespace (or in all).
 
     A Lease is a hold only if it has the name of a Node. Without ``node``, the names of all Nodes are read first, so
     that the Leases of leader elections do not count as holds.
@@ -64,8 +69,12 @@ def list_holds(cluster: Cluster, node: str | None, namespace: str | None) -> lis
     selector = FIELD_SELECTOR + (f",metadata.name={node}" if node else "")
     path = paths.leases(namespace) if namespace else paths.LEASES
     names = {node} if node else {item["metadata"]["name"] for item in cluster.items(paths.NODES)}
-    leases = cluster.items(path, field_selector=selector)
-    found = [item for item in leases if holds(item) and item["metadata"]["name"] in names]
+    found = cluster.items(path, field_selector=selector)
+    return [item for item in found if holds(item) and item["metadata"]["name"] in names]
+
+
+def described(cluster: Cluster, found: Iterable[Object]) -> list[dict[str, Any]]:
+    """Leases as results show holds, oldest first."""
     now = cluster.now()
     return sorted((describe(item, now) for item in found), key=age)
 
@@ -74,13 +83,10 @@ def holds_by_node(cluster: Cluster, nodes: Collection[str]) -> dict[str, list[di
     """The holds on each of these nodes, oldest first, from one list of Leases."""
     single = f",metadata.name={next(iter(nodes))}" if len(nodes) == 1 else ""
     found: dict[str, list[dict[str, Any]]] = {node: [] for node in nodes}
-    leases = cluster.items(paths.LEASES, field_selector=FIELD_SELECTOR + single)
-    held = [lease for lease in leases if lease["metadata"]["name"] in found and holds(lease)]
-    now = cluster.now()
-    for lease in held:
-        found[lease["metadata"]["name"]].append(describe(lease, now))
-    for entries in found.values():
-        entries.sort(key=age)
+    items = cluster.items(paths.LEASES, field_selector=FIELD_SELECTOR + single)
+    held = [item for item in items if item["metadata"]["name"] in found and holds(item)]
+    for hold in described(cluster, held):
+        found[hold["node"]].append(hold)
     return found
 
 
@@ -98,8 +104,7 @@ def wait_until_free(cluster: Cluster, node: str, deadline: Deadline) -> list[dic
                 held[space] = news.object
         if not held:
             return []
-    now = cluster.now()
-    return [describe(item, now) for item in held.values()]
+    return described(cluster, held.values())
 
 
 def _take(context: Context, params: Params) -> Result:

@@ -14,7 +14,7 @@ from .._api.names import REASON
 from .._api.node_rules import annotations_of
 from .._api.objects import Object
 from .._shared import hold_rules
-from .._shared.bounds import LONGEST, cut, seconds_since, some
+from .._shared.bounds import LONGEST, cut, plain, seconds_since, some
 from .._shared.hold_rules import FORBIDDEN_NAMESPACES, Hold
 
 
@@ -24,16 +24,16 @@ def holds(lease: Object) -> bool:
 
 
 def describe(lease: Object, now: datetime) -> dict[str, Any]:
-    """A hold as results show it. Texts from the holder are cut here, because they go into messages and records."""
+    """A hold as results show it. Texts from the holder are limited here, because they go into messages and records."""
     spec = lease["spec"]
     acquired = str(spec["acquireTime"])
     return {
         "node": lease["metadata"]["name"],
         "namespace": lease["metadata"]["namespace"],
-        "holder": cut(str(spec["holderIdentity"])),
+        "holder": cut(plain(str(spec["holderIdentity"]))),
         "acquired": acquired,
         "held_seconds": int(seconds_since(acquired, now)),
-        "reason": cut(annotations_of(lease).get(REASON, "")),
+        "reason": cut(plain(annotations_of(lease).get(REASON, ""))),
     }
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.text_rules import plain
 
 JINJA = jinja2.Environment(keep_trailing_newline=True, autoescape=False)
-TEXT = st.text(alphabet="{%#}a -'\n")
+TEXT = st.text(alphabet="{%#}a -'")
 
 
 @given(TEXT)
@@ -45,6 +45,15 @@ def test_plain_text_stays(text):
 
 def test_a_header_of_ansible_that_says_what_begins_a_template():
     assert not plain("#jinja2: variable_start_string:'[['\n[[ lookup('pipe', 'id') ]]").startswith("#jinja2:")
+
+
+@given(st.text(alphabet="{%#}a\n\x1b\x85"))
+@example("{\x1b{ a }}")
+@example("\n#jinja2:")
+def test_control_characters_are_replaced_and_once(text):
+    assert plain(text).isprintable()
+    assert plain(plain(text)) == plain(text)
+    assert JINJA.from_string(plain(text)).render() == plain(text)
 
 
 def test_at_any_depth():

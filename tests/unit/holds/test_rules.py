@@ -128,6 +128,13 @@ def test_what_a_tenant_writes_is_cut_where_it_enters():
     assert confirms(node(entry_of("app", "x" * 220_000)), entry_of("app", found["holder"]))
 
 
+def test_control_characters_of_a_tenant_are_not_described():
+    metadata = {"name": "node-1", "namespace": "app", "annotations": {"holdfast.dev/reason": "why\nok: [node-1]"}}
+    found = describe({**lease(holder="app\x1b[2J"), "metadata": metadata}, datetime(2026, 5, 4, tzinfo=timezone.utc))
+
+    assert (found["holder"], found["reason"]) == ("app [2J", "why ok: [node-1]")
+
+
 def test_a_hold_without_room_for_its_name_is_confirmed_nevertheless():
     mine = entry_of("app", "mine")
     reason, short = reason_of([entry_of("app", "mine"), entry_of("app", "you")], 0)

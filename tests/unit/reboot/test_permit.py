@@ -13,6 +13,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.permit import reboot_gate
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import entry_of, reason_of
 
 CLAIM = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
 OPERATION = {"id": "kernel", "run": "me", "phase": "drain", "since": AT, "phases": {}, "boot_id_before": "boot-1"}
@@ -44,6 +45,18 @@ def test_a_held_node_stays_and_nothing_is_recorded(cluster):
     assert found["step"] == "held"
     assert "shop/app" in found["why"]
     assert cluster.writes == []
+
+
+@pytest.mark.parametrize("room", [100, 0])
+def test_a_hold_that_the_condition_names_too_counts_once(cluster, room):
+    """The agent names the holder as the Lease has it, and results show it without its control characters."""
+    holder = "app\x1b[2J"
+    cluster.hold(holder=holder)
+    reason, _short = reason_of([entry_of("shop", holder)], room)
+    cluster.condition("ShutdownInhibited", reason=reason)
+
+    assert ask(cluster, override_holds=True)["step"] == "go"
+    assert cluster.marks()["operation"]["overridden_holds"] == ["shop/app [2J"]
 
 
 def test_a_hold_that_comes_while_the_reboot_is_recorded_counts(cluster):
