@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -238,10 +238,20 @@ def _events(text: str) -> Any:
         raise _Uneditable(f"it is not YAML ({' '.join(str(error).split())})") from error
 
 
-def _documents(text: str) -> list[Any]:
+def documents(text: str) -> Iterator[Any]:
+    """Read the documents of a text. JSON may have tabs, which this YAML parser refuses.
+
+    Raises:
+        yaml.YAMLError: The text is neither JSON nor YAML.
+        ValueError: A value is impossible, for example a date.
+    """
     whole = _json(text)
+    yield from [whole] if whole is not None else yaml.safe_load_all(text)
+
+
+def _documents(text: str) -> list[Any]:
     try:
-        found = [whole] if whole is not None else list(yaml.safe_load_all(text))
+        found = list(documents(text))
     except (yaml.YAMLError, ValueError) as error:
         raise _Uneditable(f"it is not YAML ({' '.join(str(error).split())})") from error
     if not found or not isinstance(found[0], dict):

@@ -20,6 +20,7 @@ from typing import Any
 from .._api.errors import MissingLibrary
 from .._logind.bus import NodeBus, Service
 from .grace_rules import BY_PRIORITY, KEYS
+from .kubelet_edit_rules import documents
 from .kubelet_rules import Kubelet, Settings, expand, is_kubelet, places
 from .logind_files import is_ours
 
@@ -123,8 +124,8 @@ def _walk(folder: str) -> Iterator[str]:
 def _content(path: str, troubles: list[tuple[str, str]]) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
-            found = next(iter(yaml.safe_load_all(file)), None)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            found = next(documents(file.read()), None)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         troubles.append((path, f"can't be read: {error}"))
         return {}
     if not isinstance(found, dict) or (found.get("apiVersion"), found.get("kind")) != _KIND:

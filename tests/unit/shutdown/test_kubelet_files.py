@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -153,6 +154,7 @@ class TestReadSettings:
         ("text", "head", "reason"),
         [
             ("a: [", HEAD, "can't be read"),
+            ("a: 2026-02-30\n", HEAD, "can't be read: day"),
             ("shutdownGracePeriod: 50s\n", "", "does not have apiVersion"),
             ("", "", "does not have apiVersion"),
         ],
@@ -164,6 +166,14 @@ class TestReadSettings:
 
         assert file == path
         assert reason in found
+
+    def test_json_with_tabs(self, files):
+        kind = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+        files.put("config.yaml", json.dumps({**kind, TOTAL: "50s"}, indent="\t"), "")
+
+        found = files.read()
+
+        assert (found.troubles, found.values) == ((), {TOTAL: "50s"})
 
     def test_missing_files(self, tmp_path):
         found = kubelet_files.read_settings(str(tmp_path / "a"), str(tmp_path / "b"))
