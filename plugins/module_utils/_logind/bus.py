@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 
 from .._api.errors import HoldfastError, MissingLibrary
 from . import lock_holder
-from .inhibitor_rules import Inhibitor, Logind, moment
+from .inhibitor_rules import Inhibitor, Logind, lock_times
 from .lock_rules import Lock, Slot
 
 try:
@@ -126,13 +126,17 @@ class NodeBus:
         return int(self._get(_LOGIN, "InhibitDelayMaxUSec")) / 1_000_000
 
     def logind(self) -> Logind:
-        since = _since()
+        since = lock_times(_notes())
+        listed = [
+            (str(what), str(who), str(why), str(mode), int(uid), int(pid))
+            for what, who, why, mode, uid, pid in self._call(_LOGIN, "ListInhibitors")
+        ]
         return Logind(
             boot_id=_BOOT_ID.read_text(encoding="ascii").strip(),
             preparing_for_shutdown=bool(self._get(_LOGIN, "PreparingForShutdown")),
             inhibitors=tuple(
-                Inhibitor(str(what), str(who), str(why), str(mode), int(uid), int(pid), since.get(int(pid)))
-                for what, who, why, mode, uid, pid in self._call(_LOGIN, "ListInhibitors")
+                Inhibitor(what, who, why, mode, uid, pid, since.get((str(pid), who, why)))
+                for what, who, why, mode, uid, pid in listed
             ),
         )
 
@@ -236,13 +240,10 @@ def _assignments(file: Path) -> list[str]:
     return [f"{key.strip()}={value.strip().strip(_QUOTES)}" for key, value in pairs]
 
 
-def _since() -> dict[int, str]:
-    """Since when each process has had its lock, by process id, from logind's own files, which only root can read."""
-    found = {}
+def _notes() -> Iterator[str]:
+    """Lines for :func:`lock_times` from logind's own files, which only root can read."""
     for path in _NOTES.glob("*"):
         with suppress(OSError):
             if path.is_file():
-                pid = re.search(r"^PID=(\d+)$", path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-                if pid:
-                    found[int(pid.group(1))] = moment(path.stat().st_mtime)
-    return found
+                yield str(int(path.stat().st_mtime))
+                yield from path.read_text(encoding="utf-8", errors="replace").splitlines()

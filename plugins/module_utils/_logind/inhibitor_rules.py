@@ -10,7 +10,8 @@ plain format is the same in every systemd since 221.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from .._api.errors import HoldfastError
@@ -21,20 +22,19 @@ AGENT = "holdfast"
 _FIELDS = 6
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"]+')
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
-_AGE = re.compile(r"\d+ \d+")
 _BOOT_ID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=\s*$)", re.MULTILINE)
 
 # The node agent's record of its masks.
 _MASKS = "/run/holdfast-agent/masks.json"
 _MASKED = "holdfast: masked"
-# The files are logind's own. Only their age is used; if they can't be read, "since" is unknown.
+# The files are logind's own, one for each lock. If they can't be read, "since" is unknown.
 QUERY = (
     "cat /proc/sys/kernel/random/boot_id && "
     "cut -d' ' -f1 /proc/uptime && "
     f"busctl get-property {_MANAGER} PreparingForShutdown && "
     f"busctl call {_MANAGER} ListInhibitors && "
     '{ for f in /run/systemd/inhibit/*; do [ -f "$f" ] && '
-    'echo "$(stat -c %Y "$f") $(sed -n \'s/^PID=//p\' "$f")"; done; '
+    'stat -c %Y "$f" && cat "$f"; done; '
     f"grep -qs '\"reboot.target\"' {_MASKS} && echo '{_MASKED}'; true; }}"
 )
 # A command of the shell that succeeds if the node agent has no block lock. It fails if logind does not answer. busctl
@@ -55,7 +55,8 @@ class Inhibitor:
     mode: str
     uid: int
     pid: int
-    since: str | None = None
+    # It is the same lock with another time: logind writes its files again when it starts.
+    since: str | None = field(default=None, compare=False)
 
     @property
     def blocks_shutdown(self) -> bool:
@@ -102,19 +103,19 @@ def parse(text: str) -> Logind:
     try:
         if not boot:
             raise ValueError("no boot ID")
-        uptime, preparing, array, *ages = text.partition(boot)[2].lstrip().splitlines()
+        uptime, preparing, array, *rest = text.partition(boot)[2].lstrip().splitlines()
         words = _words(array)
         if words[0] != "a(ssssuu)":
             raise ValueError(words[0])
-        since = dict(_age(line) for line in ages if _AGE.fullmatch(line.strip()))
+        since = lock_times(rest)
         fields = words[2:]
         rows = [fields[start : start + _FIELDS] for start in range(0, int(words[1]) * _FIELDS, _FIELDS)]
         inhibitors = tuple(
-            Inhibitor(what, who, why, mode, int(uid), int(pid), since.get(int(pid)))
+            Inhibitor(what, who, why, mode, int(uid), int(pid), since.get((pid, who, why)))
             for what, who, why, mode, uid, pid in rows
         )
         up = float(uptime)
-        masked = _MASKED in map(str.strip, ages)
+        masked = _MASKED in map(str.strip, rest)
     except (ValueError, IndexError) as error:
         raise HoldfastError(
             f"logind's answer is invalid ({error}): {text!r}. The node needs systemd 239 or later with busctl."
@@ -143,9 +144,29 @@ def _unescape(text: str) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _age(line: str) -> tuple[int, str]:
-    seconds, pid = line.split()
-    return int(pid), moment(int(seconds))
+def lock_times(lines: Iterable[str]) -> dict[tuple[str, str, str], str]:
+    """Return since when each lock has been held, by process id, who and why.
+
+    Args:
+        lines: For each file of logind, the seconds at which it was written, and the lines in it.
+    """
+    found: dict[tuple[str, str, str], str] = {}
+    seconds = 0
+    note: dict[str, str] = {}
+    for line in lines:
+        name, assigned, value = line.partition("=")
+        if assigned:
+            note[name] = value
+        elif line.isdecimal():
+            seconds, note = int(line), {}
+        if seconds and name == "WHY" and note.keys() >= {"PID", "WHO"}:
+            found[note["PID"], _noted(note["WHO"]), _noted(value)] = moment(seconds)
+    return found
+
+
+def _noted(text: str) -> str:
+    """Undo how logind writes a text: escaped, and by new versions in quotes, with the escapes of the shell, too."""
+    return _unescape(re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text)
 
 
 def moment(seconds: float) -> str:

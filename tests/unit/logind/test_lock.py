@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 
 import pytest
@@ -286,6 +287,24 @@ class TestPython:
             monkeypatch.setattr(node_runner, "has_respawned", lambda value=respawned: value)
             node_runner.go_where_dbus_is()
             assert used == expected
+
+
+def test_each_lock_of_a_process_has_its_own_time(monkeypatch, tmp_path):
+    for second, why in enumerate(("shop/app", "shop/b")):
+        note = tmp_path / str(second)
+        note.write_text(f"PID=7\nWHO=holdfast\nWHY={why}\n")
+        os.utime(note, (1700000000 + second, 1700000000 + second))
+    (tmp_path / "other").mkdir()
+    answers = {
+        "Get": False,
+        "ListInhibitors": [("shutdown", "holdfast", why, "block", 0, 7) for why in ("shop/app", "shop/b", "new")],
+    }
+    monkeypatch.setattr(bus_module, "_NOTES", tmp_path)
+    monkeypatch.setattr(NodeBus, "_call", lambda _self, _where, method, *_arguments: answers[method])
+
+    found = NodeBus.__new__(NodeBus).logind().inhibitors
+
+    assert [item.since for item in found] == ["2023-11-14T22:13:20Z", "2023-11-14T22:13:21Z", None]
 
 
 def test_results_are_plain():
