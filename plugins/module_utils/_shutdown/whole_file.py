@@ -30,7 +30,7 @@ def read(path: str) -> str | None:
 
 
 def write(path: str, text: str, mode: int = 0o644) -> None:
-    """Replace a text; a concurrent reader sees the old one or the new one.
+    """Replace a text; a concurrent reader sees the old one or the new one. The new one survives a power cut.
 
     Owner, mode and labels stay the same, and a link still points to the same place.
 
@@ -54,6 +54,9 @@ def write(path: str, text: str, mode: int = 0o644) -> None:
             _look_like(target, descriptor, mode)
             os.fsync(descriptor)
         os.replace(draft, target)
+        # The folder may be new.
+        for place in (folder, os.path.dirname(folder)):
+            _sync(place)
     except OSError as error:
         raise _failed(path, error) from error
     finally:
@@ -74,6 +77,14 @@ def remove_folder(path: str) -> None:
     """Remove a directory if it is empty."""
     with suppress(OSError):
         os.rmdir(path)
+
+
+def _sync(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _look_like(path: str, descriptor: int, mode: int) -> None:

@@ -178,6 +178,29 @@ def test_mode_and_owner_stay_and_so_does_a_link(node):
     assert [path.name for path in node.config.parent.iterdir()] == ["config.yaml"]
 
 
+def test_what_was_before_is_on_disk_before_the_kubelets_files_change(node, monkeypatch):
+    """They may be on different file systems, which a power cut leaves at different times."""
+    done = []
+    fsync, rename = os.fsync, os.replace
+
+    def sync(descriptor):
+        fsync(descriptor)
+        done.append(("sync", str(Path(f"/proc/self/fd/{descriptor}").readlink())))
+
+    def put(draft, path):
+        rename(draft, path)
+        done.append(("put", path))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", put)
+    node.run(total=30)
+
+    between = done[done.index(("put", str(node.memory))) : done.index(("put", str(node.config)))]
+    folder = node.memory.parent
+    # The folder is new, so its own entry counts too.
+    assert {("sync", str(folder)), ("sync", str(folder.parent))} <= set(between)
+
+
 class TestDropIns:
     @pytest.fixture(autouse=True)
     def drop_ins(self, node):
