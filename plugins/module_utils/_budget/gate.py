@@ -15,7 +15,7 @@ from .._api.objects import Object
 from .._api.read_node import read_node
 from .._holds.leases import described, holds_on, leases
 from .._holds.rules import sentence
-from .._shared.bounds import some
+from .._shared.bounds import plain, some
 from .._shared.hold_rules import entry_of, forms
 from . import claim_rules
 
@@ -113,7 +113,7 @@ def _hold_of_entry(node: str, entry: str) -> dict[str, Any]:
     return {
         "node": node,
         "namespace": namespace,
-        "holder": holder.replace("%2C", ","),
+        "holder": plain(holder.replace("%2C", ",")),
         "acquired": None,
         "held_seconds": None,
         "reason": "the condition ShutdownInhibited names it, and no Lease does",

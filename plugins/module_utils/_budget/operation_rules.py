@@ -79,13 +79,7 @@ class StartRequest:
 
 
 def begin(
-    ledger: Ledger,
-    request: StartRequest,
-    runs: Mapping[str, Run],
-    now: datetime,
-    *,
-    down: Collection[str] = (),
-    gone: Collection[str] = (),
+    ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime, down: Collection[str] = ()
 ) -> StartDecision:
     """Add a run to an operation: the named one, else the one that is open or unfinished, else a new one.
 
@@ -94,7 +88,6 @@ def begin(
 
     Args:
         down: The nodes with a failed slot in the ledger of another group. The slots of control-plane nodes are in one.
-        gone: The nodes whose Node no longer exists.
     """
     live = {run.id for run in runs.values() if run.alive(now)}
     adopted = "" if request.operation or request.restart else _to_join(ledger, request, runs, now)
@@ -109,7 +102,7 @@ def begin(
     if not left:
         del entry["left"]
     if known and live.isdisjoint(others):
-        entry["failures"] = _still_failed(ledger, entry["failures"], {*request.nodes, *gone} - {*down})
+        entry["failures"] = _still_failed(ledger, entry["failures"], request.nodes - {*down})
         if not entry["failures"]:
             # Failed nodes whose names were dropped are tried again, too.
             entry.pop("left_out", None)
@@ -216,7 +209,7 @@ def _still_failed(ledger: Ledger, failures: Mapping[str, str], nodes: Collection
     """Failures that still count when a run resumes: of nodes that it does not try again, or that are not healthy.
 
     Args:
-        nodes: The nodes that the run tries again, or that no longer exist, if they have no failed slot.
+        nodes: The nodes that the run tries again, if they have no failed slot.
     """
     kept = {name for name, slot in ledger.slots.items() if slot.state == FAILED}
     return {name: reason for name, reason in failures.items() if name in kept or name not in nodes}

@@ -10,7 +10,6 @@ from collections.abc import Collection
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.names import NAMESPACE
-from .._api.read_node import node_names
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower, retry_conflicts
 from .._holds.rules import holds
@@ -87,18 +86,10 @@ def _start(cluster: Cluster, params: Params) -> tuple[Ledger, StartDecision]:
         for name, slot in _healed(cluster, ledger, live).slots.items()
         if slot.state == FAILED
     }
-    decision = operation_rules.begin(
-        _healed(cluster, before, live), request, runs, now, down=down, gone=_gone(cluster, before, request.nodes)
-    )
+    decision = operation_rules.begin(_healed(cluster, before, live), request, runs, now, down)
     if decision.ledger != before:
         store.store(cluster, params["group"], config_map, decision.ledger)
     return before, decision
-
-
-def _gone(cluster: Cluster, ledger: Ledger, nodes: Collection[str]) -> set[str]:
-    """The failed nodes, other than these, whose Node no longer exists."""
-    failed = {name for entry in ledger.operations for name in entry["failures"]}.difference(nodes)
-    return failed - node_names(cluster) if failed else failed
 
 
 def _healed(cluster: Cluster, ledger: Ledger, live: Collection[str]) -> Ledger:

@@ -131,7 +131,7 @@ def _way_out(snapshot: Snapshot, name: str, host: Object, request: Request) -> s
     known, node = _known(snapshot, name, host, request.key), snapshot.nodes.get(name)
     if known is None:
         return f": {_remove(host, request)}"
-    off = hosts.off(host, request.key).proven
+    off = hosts.powered_on(host) is False
     if off and node and failover_rules.booted_since(node, str(known.get("boot_id") or ""), known):
         return (
             f". Node {name} has booted since. If other hardware runs as this node now, delete or deprovision the host, "

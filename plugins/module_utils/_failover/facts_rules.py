@@ -75,7 +75,7 @@ class Host:
         node: The Node that it is, as far as is known.
         why_not: Why metal3 would not switch it off; empty if it would.
         keys_for: Keys of this collection that keep it off, each with the Node that it is for.
-        kept_off: Its status proves that a key of this collection keeps it off.
+        powered_on: What its status shows; ``None`` if it shows nothing.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Host:
     node: str | None = None
     why_not: str = ""
     keys_for: tuple[tuple[str, str], ...] = ()
-    kept_off: bool = False
+    powered_on: bool | None = None
 
 
 @dataclass(frozen=True)

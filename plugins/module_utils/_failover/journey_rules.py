@@ -368,16 +368,17 @@ def _replaced(facts: Facts) -> Step | None:
         return None
     if facts.host_before is None:
         return Step(LOOK_AT_HOST_BEFORE)
-    if not any(_keeps(facts, host) and host.kept_off for host in facts.host_before):
+    if not any(_keeps(facts, host) and host.powered_on is False for host in facts.host_before):
         return None
     node, host = facts.progress.node, f"{facts.known['namespace']}/{facts.known['host']}"
     return Step(
         REFUSE,
-        f"Node {node} has booted since its failover, but BareMetalHost {host}, which the failover switched off, is "
-        f"still off. If other hardware runs as node {node} now, {host} would start with the same name and credentials. "
-        f"Nothing was changed. Find out which machine runs as node {node}. If it is {host}, or none, set "
-        f"failover_force. If it is other hardware, delete or deprovision {host}; after a deprovisioning, the playbook "
-        "holdfast.kubernetes.doctor removes the key. Then run this again.",
+        f"Node {node} has booted since its failover, but the status of BareMetalHost {host}, which the failover "
+        f"switched off, shows that it is still off. If other hardware runs as node {node} now, {host} would start with "
+        f"the same name and credentials. Nothing was changed. Find out which machine runs as node {node}. If it is "
+        f"{host}, whose status is then old, or none, set failover_force. If it is other hardware, delete or "
+        f"deprovision {host}; after a deprovisioning, the playbook holdfast.kubernetes.doctor removes the key. Then "
+        "run this again.",
     )
 
 

@@ -561,5 +561,5 @@ def _host(found: Mapping[str, Any]) -> Host:
         "" if found["acts"] else found["why_not"],
         # The run of a failover ends with the name of its Node.
         tuple((key["key"], str(key["run"]).rpartition("/")[2]) for key in keys),
-        any(key["proves_off"] for key in keys),
+        found["powered_on"],
     )

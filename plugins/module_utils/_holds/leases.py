@@ -23,6 +23,8 @@ from .._shared.bounds import cut, plain, some
 from .._shared.hold_rules import FIELD_SELECTOR, entry_of
 from .rules import age, check_names, describe, holds, sentence
 
+_STAYS = "If no other task of this holder needs it, release it with state: absent."
+
 
 def lease_hold(context: Context, params: Params) -> Result:
     """Take or release the hold of one holder on one node."""
@@ -125,7 +127,7 @@ def _take(context: Context, params: Params) -> Result:
             _await_condition(cluster, params, mine, deadline)
         except HoldfastError as error:
             # However the wait ended, the user must know whether the node is held.
-            gone, what = False, "The Lease existed before and stays."
+            gone, what = False, f"The Lease existed before and stays. {_STAYS}"
             if not _is_mine(before, params):
                 gone, what = _undo(cluster, params, after)
             error.message = f"{error.message} {what}"
@@ -320,7 +322,7 @@ def _undo(cluster: Cluster, params: Params, taken: Object) -> tuple[bool, str]:
         _end_version(cluster, params, taken)
     except HoldfastError as error:
         if isinstance(error, ApiFailure) and error.status == 409:
-            return False, f"The Lease {name} has changed since, so it stays: it may be in use."
+            return False, f"The Lease {name} has changed since, so it stays: it may be in use. {_STAYS}"
         return False, (
             f"The node is still held: the new Lease {name} could not be removed: {error} Delete it yourself (kubectl "
             "delete lease)."

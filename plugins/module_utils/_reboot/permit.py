@@ -8,6 +8,7 @@ from __future__ import annotations
 from .._api.errors import Held, HoldfastError
 from .._api.runner import Context, Params, Result
 from .._fencing import last_look
+from .._shared.bounds import plain
 from .plan_rules import why_held
 
 
@@ -30,7 +31,7 @@ def reboot_gate(context: Context, params: Params) -> Result:
         found = last_look.repeat(attempt)
     except Held as error:
         inhibited_by = error.fields["shutdown_inhibited"]
-        why = "; ".join(why_held(error.fields["holds"], inhibited_by, inhibited=bool(inhibited_by)))
+        why = plain("; ".join(why_held(error.fields["holds"], inhibited_by, inhibited=bool(inhibited_by))))
         return {"changed": False, "step": "held", "why": why, "overridden_holds": []}
     except HoldfastError as error:
         # The record may say that the reboot has begun. The cleanup has to know that nothing was sent.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from contextlib import suppress
@@ -41,6 +42,7 @@ def write(path: str, text: str, mode: int = 0o644) -> None:
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
+    new = not os.path.isdir(folder)
     try:
         os.makedirs(folder, mode=0o755, exist_ok=True)
         # Neither the kubelet nor logind reads a file with this name.
@@ -54,8 +56,7 @@ def write(path: str, text: str, mode: int = 0o644) -> None:
             _look_like(target, descriptor, mode)
             os.fsync(descriptor)
         os.replace(draft, target)
-        # The folder may be new.
-        for place in (folder, os.path.dirname(folder)):
+        for place in [folder, *([os.path.dirname(folder)] if new else [])]:
             _sync(place)
     except OSError as error:
         raise _failed(path, error) from error
@@ -83,6 +84,10 @@ def _sync(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems can't sync a directory.
+        if error.errno != errno.EINVAL:
+            raise
     finally:
         os.close(descriptor)
 

@@ -67,7 +67,7 @@ def test_a_host_whose_node_may_be_another_machine_now(cluster):
     key = {"since": AT, "powered_on": True, "node": "node-1", "run": "r/node-1"}
     annotations = {"reboot.metal3.io/k": "", "holdfast.dev/reboot-keys": json.dumps({"k": key})}
     metadata = {"name": "h", "namespace": "m", "uid": "u", "annotations": annotations}
-    host = {"metadata": metadata, "spec": {}, "status": {"poweredOn": False, "provisioning": {"state": "provisioned"}}}
+    host = {"metadata": metadata, "spec": {}, "status": {"poweredOn": False}}
     cluster.objects[f"{find_host.hosts('')}/h"] = host
 
     def advice():

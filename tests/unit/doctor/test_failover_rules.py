@@ -105,23 +105,15 @@ def test_a_key_of_this_collection_that_keeps_a_host_off():
 
 def test_a_key_of_a_node_that_may_be_another_machine_now():
     """The recovery would switch on the old host, which has the name and the credentials of the Node."""
-
-    def known(**status):
-        found = host(DEAD)
-        found["status"].update({"provisioning": {"state": "provisioned"}, **status})
-        return found
-
     facts = {"host": "h", "namespace": "m", "key": "k", "boot_id": "b"}
     joined = node(ready=True)
     joined["status"]["nodeInfo"] = {"bootID": "c"}
-    todo = only(snapshot(joined, hosts=[known()], failovers_={"n": facts}), "key").todo
+    todo = only(snapshot(joined, hosts=[host(DEAD)], failovers_={"n": facts}), "key").todo
     assert "Node n has booted since. If other hardware runs as this node now" in todo
     assert "recover -e failover_node=n -e failover_force=true" in todo
     for same in (
-        snapshot(joined, hosts=[known(poweredOn=True)], failovers_={"n": facts}),
-        snapshot(joined, hosts=[known(operationalStatus="error")], failovers_={"n": facts}),
-        snapshot(joined, hosts=[known(operationalStatus="detached")], failovers_={"n": facts}),
-        snapshot(joined, hosts=[known()], failovers_={"n": {**facts, "boot_id": "c"}}),
+        snapshot(joined, hosts=[host(DEAD, powered=True)], failovers_={"n": facts}),
+        snapshot(joined, hosts=[host(DEAD)], failovers_={"n": {**facts, "boot_id": "c"}}),
     ):
         assert only(same, "key").todo.endswith("recover -e failover_node=n.")
 

@@ -38,7 +38,7 @@ PDU = {"agent": "fence_pdu", "plug": "7"}
 BY_AGENT = {"fence": "fence_agent", **PDU}
 KEY_NEVER_WRITTEN = {"host": None, "namespace": None, "key": None, "mode": None}
 KEPT_OFF = {"fence": "metal3", "host": "unit-7", "namespace": "metal", "key": "k"}
-OFF = replace(HOST, keys_for=(("k", "node-1"),), kept_off=True)
+OFF = replace(HOST, keys_for=(("k", "node-1"),), powered_on=False)
 STAYS = {**KEPT_OFF, "keys": [{"key": "", "annotation": "reboot.metal3.io"}, {"key": "k", "annotation": "of.key/k"}]}
 
 
@@ -134,7 +134,7 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         (back("look", KEPT_OFF, booted=True, host_before=()), "claim", ""),
         (back("look", KEPT_OFF, booted=True, host_before=(replace(OFF, keys_for=()),)), "claim", ""),
         (back("look", KEPT_OFF, booted=True, host_before=(replace(OFF, keys_for=(("k", "b"),)),)), "claim", ""),
-        (back("look", KEPT_OFF, booted=True, host_before=(replace(OFF, kept_off=False),)), "claim", ""),
+        (back("look", KEPT_OFF, booted=True, host_before=(replace(OFF, powered_on=True),)), "claim", ""),
         (back("look", KEPT_OFF), "claim", ""),
         (back("look", AT_BMC, booted=True), "claim", ""),
         (back("claim", step="done"), "skipped", "it was not failed over"),

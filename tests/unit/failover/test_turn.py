@@ -523,7 +523,7 @@ class TestReplaced:
         found = SimpleNamespace(seen=turns.Host("h1", "m", "node-1"))
         monkeypatch.setattr(turns._Turn, "_hosts", lambda *_arguments: (found.seen,))
         assert Play(cluster, fence="metal3", given=(), key="k").go()["result"] == "moved"
-        found.seen = replace(found.seen, node=None, keys_for=(("k", "node-1"),), kept_off=True)
+        found.seen = replace(found.seen, node=None, keys_for=(("k", "node-1"),), powered_on=False)
         return found
 
     @pytest.fixture(params=["created again", "with its record"], autouse=True)
@@ -550,7 +550,7 @@ class TestReplaced:
         assert (play.go()["result"], play.done[0]) == ("recovered", "key")
 
     def test_a_recovery_that_died_after_it_removed_the_key_is_resumed(self, cluster, host):
-        host.seen = replace(host.seen, keys_for=(), kept_off=False)
+        host.seen = replace(host.seen, keys_for=(), powered_on=True)
         assert self.recover(cluster).go()["result"] == "recovered"
         assert cluster.marks() == {}
 

@@ -184,7 +184,7 @@ def test_one_that_existed_before_stays(monkeypatch, cluster):
     error = take(monkeypatch, cluster, lambda: None)
 
     assert (error.fields["taken_back"], LEASE in cluster.objects) == (False, True)
-    assert error.message.endswith("The Lease existed before and stays.")
+    assert "The Lease existed before and stays. If no other task" in error.message
 
 
 def test_numbers_in_labels_become_texts(cluster):

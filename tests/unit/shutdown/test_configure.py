@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -199,6 +200,18 @@ def test_what_was_before_is_on_disk_before_the_kubelets_files_change(node, monke
     folder = node.memory.parent
     # The folder is new, so its own entry counts too.
     assert {("sync", str(folder)), ("sync", str(folder.parent))} <= set(between)
+
+
+def test_a_file_system_that_can_not_sync_a_directory(node, monkeypatch):
+    sync = os.fsync
+
+    def fsync(descriptor):
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert node.run(total=30)["changed"]
 
 
 class TestDropIns:
