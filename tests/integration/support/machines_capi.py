@@ -187,6 +187,8 @@ class Fleet:
         return {key: value for key, value in found.items() if key.startswith((PRE_DRAIN, PRE_TERMINATE))}
 
     def delete(self, name: str) -> None:
+        # The API server removes a Machine at once to which Cluster API has not added its finalizer yet.
+        self.until(name, lambda item: item is None or bool(item["metadata"].get("finalizers")))
         self.cluster.delete(paths.one(self.path("machines"), name))
 
     def control_plane(self, **metadata: Any) -> str:
