@@ -69,7 +69,7 @@ def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _status(name: str) -> dict[str, Any]:
-    """The status that a node has when it joins. kwok may write it several times, and undo what a test wrote since."""
+    """The status that a node has when it joins. kwok would write it several times, and undo what a test wrote since."""
     now = f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
     names = ("bootID", "machineID", "systemUUID")
     versions = ("containerRuntimeVersion", "kernelVersion", "kubeletVersion", "osImage")
