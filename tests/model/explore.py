@@ -9,6 +9,7 @@ import time
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 
 from model.after import check_the_end
@@ -41,7 +42,7 @@ class Explored:
         return f"{size}\nBROKEN: {self.broken}\nThe shortest history that breaks it:\n{steps}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Visit:
     """A state on the frontier.
 
@@ -119,8 +120,14 @@ def _is_new(seen: dict[int, tuple[tuple[int, ...], ...]], visit: Visit) -> bool:
     known = seen.get(key, ())
     if any(all(more >= less for more, less in zip(left, visit.left, strict=True)) for left in known):
         return False
-    seen[key] = (*known, visit.left)
+    seen[key] = _shared((*known, visit.left))
     return True
+
+
+@lru_cache(None)
+def _shared(lefts: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Always the same Python object for equal arguments: millions of states have one of a few values."""
+    return lefts
 
 
 def _history(state: State, came_from: array[int], by_move: array[int], number: int) -> list[str]:

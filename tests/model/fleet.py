@@ -144,7 +144,7 @@ def _age(lease: Stored) -> int:
     return next(age for age in _AGES if lease.content["spec"]["renewTime"] == _AGO[age])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class State:
     """The objects, the runs, and how often each fault may still happen (``left``)."""
 
@@ -152,7 +152,7 @@ class State:
     runs: tuple[Run, ...]
     left: tuple[int, ...]
 
-    @cached_property
+    @property
     def key(self) -> tuple[Any, ...]:
         runs = tuple((run.status, run.stage, *(place.number for place in run.places)) for run in self.runs)
         return (frozenset(item.number for item in self.objects.values()), runs, self.left)
