@@ -446,6 +446,11 @@ class Lab:
             show_log(log_of("lab", "up"))
         return status
 
+    @property
+    def exists(self) -> bool:
+        """Whether this program has made something that :meth:`down` has to remove."""
+        return self.ours or self._setup is not None
+
     def down(self) -> int:
         if self._setup:
             end(self._setup)
@@ -625,12 +630,15 @@ def main() -> int:
             if report.stage("lab up", lab_up, lab).status == 0:
                 for name, work in stages.items():
                     report.stage(name, work, options)
+            # What still runs in the background gets the processors for itself.
+            if lab.exists:
+                report.stage("lab down", lab_down, lab)
             for name, wait in background.items():
                 report.stage(name, wait, options)
     except Interrupted as interrupted:
         report.results.append(Result("interrupted", failed=1, status=128 + interrupted.args[0]))
     finally:
-        if not lab.was_up:
+        if lab.exists:
             report.stage("lab down", lab_down, lab)
     return report.close()
 

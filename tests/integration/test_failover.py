@@ -67,6 +67,7 @@ def leases(world, victim):
 # -- there and back ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_failover_and_recovery_by_command(failovers, victim):
     world = victim.world

@@ -183,7 +183,7 @@ def test_a_claimed_node_is_left(old, stage):
     assert old.snapshot() == old.bare
 
 
-@pytest.mark.long_on("node-3")
+@pytest.mark.long
 def test_set_and_set_back(node):
     """Check mode first; then for real; again; at the end everything is as before."""
     pid = node.pid

@@ -65,6 +65,7 @@ def test_what_a_dead_run_has_begun_comes_first_in_the_first_of_two_imports(ward,
     assert [(entry["runs"], entry["unfinished"]) for entry in ended] == [([], False)] * 2, ended
 
 
+@pytest.mark.long
 def test_a_node_that_a_dead_run_left_cordoned_is_never_skipped(ward, rolling):
     """Its reboot is no longer needed. A run of another operation does not end well and leave it cordoned."""
     left = ward.first

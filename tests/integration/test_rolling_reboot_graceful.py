@@ -64,7 +64,7 @@ def without_dbus(lab, name):
         insist(lab, name, f"[ ! -e {DBUS}.away ] || mv {DBUS}.away {DBUS}")
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["node-1", "node-2"])
 def test_required_the_node_is_refused_untouched_and_otherwise_warned_of_once(lab, world, rolling, name):
     with member(world, lab, name) as variables, too_short(lab, name):

@@ -92,6 +92,7 @@ def a_second_claim():
     return replace(state, runs=state.runs[1:])
 
 
+@pytest.mark.long
 def test_a_slot_that_passed_on_stays_under_which_a_node_was_claimed_a_moment_ago():
     found = explore(a_second_claim(), limit=LIMIT)
 

@@ -18,7 +18,7 @@ def one_failover(**faults):
     return Scope((FailoverPlan("failover-1/alfa", "alfa"),), {"alfa": "a"}, faults, down="alfa").begin()
 
 
-@pytest.mark.parametrize("fault", ["death", "pause", "outage", "hold", "stuck"])
+@pytest.mark.parametrize("fault", ["death", "pause", pytest.param("outage", marks=pytest.mark.long), "hold", "stuck"])
 def test_every_history_of_one_failover_keeps_all_promises(fault):
     found = explore(one_failover(**{fault: 1}))
 
