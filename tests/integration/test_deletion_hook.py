@@ -315,6 +315,7 @@ class TestDeletion:
         outcome = waiting.result(PATIENCE)
         assert (outcome["error"], outcome["why"]) == ("cannot_hold", "removed")
 
+    @pytest.mark.long
     def test_ten_at_once(self, fleet, world):
         hooked = [Hooked(fleet, fleet.machine(node)) for node in world.nodes(10)]
         waiting = [item.start(wait_for="deletion", wait_timeout=PATIENCE) for item in hooked]
@@ -417,7 +418,7 @@ class TestInVain:
 
 
 class TestTemplates:
-    @pytest.mark.parametrize("kind", ["MachineDeployment", "MachineSet"])
+    @pytest.mark.parametrize("kind", ["MachineDeployment", pytest.param("MachineSet", marks=pytest.mark.long)])
     def test_guarded_from_birth(self, fleet, kind):
         template = Hooked(fleet, "pool")
         fleet.workers("pool", 1, kind)

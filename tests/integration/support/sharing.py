@@ -38,7 +38,7 @@ _REAL = {
 # test that waits for it would keep a process from the rest.
 _MACHINES = (
     "test_deletion_hook",
-    "test_doctor",
+    "test_doctor.py::TestMachine",
     "test_eda_machines",
     "test_lab_capi",
     "test_machine_guard",
