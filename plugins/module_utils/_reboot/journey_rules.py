@@ -176,7 +176,10 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
         return Verdict(LATER, facts.why_later)
     if step.name == POSTPONED and facts.window is not None and not facts.window.open:
         return Verdict(LATER, f"the next maintenance window opens {facts.window.opens or 'never'}")
-    return Verdict(LATER, step.why) if step.name in (POSTPONED, PUT_OFF, WAIT) else Verdict(NOW, facts.needed)
+    if step.name in (POSTPONED, PUT_OFF, WAIT):
+        return Verdict(LATER, step.why)
+    down = _excluded_and_down(facts)
+    return Verdict(NEVER, down) if down else Verdict(NOW, facts.needed)
 
 
 def plan_with_drain(
@@ -412,16 +415,21 @@ def _slot(facts: Facts) -> Step:
 
 def _back(facts: Facts) -> Step | None:
     """Wait for a node whose reboot another run of the operation started: its boot ID shows whether it rebooted."""
-    node, operation = facts.node, facts.settings.operation
-    if not facts.midway or node.ready:
+    if not facts.midway or facts.node.ready:
         return None
     if not facts.back_waited:
         return Step(AWAIT_BACK)
-    if node.excluded and not node.went(operation):
-        # It went down before its reboot was sent. It is not rebooted, and can't be given back.
-        why = f"Node {node.name} was excluded after a run had cordoned it, and is not Ready."
-        return Step(STOP, f"{why} Repair it, and run this again.")
-    return None
+    why = _excluded_and_down(facts)
+    return Step(STOP, why) if why else None
+
+
+def _excluded_and_down(facts: Facts) -> str:
+    """Why a node that went down before its reboot was sent is neither rebooted nor given back; empty for any other."""
+    node = facts.node
+    if not facts.midway or node.ready or not node.excluded or node.went(facts.settings.operation):
+        return ""
+    why = f"Node {node.name} was excluded after a run had cordoned it, and is not Ready."
+    return f"{why} Repair it, and run this again."
 
 
 def _own_node(facts: Facts) -> Step | None:

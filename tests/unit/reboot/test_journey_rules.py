@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claim
@@ -815,6 +815,7 @@ def test_steps_are_in_their_order_and_end_with_the_node_given_back(known):
     assert ("reboot" in left) is not known.rebooted
 
 
+@example(facts(seen=midway("cordon", excluded=True, ready=False)), False)
 @given(everything, st.booleans())
 def test_a_plan_and_a_run_never_differ(known, put_off):
     """What a plan says of a node that nobody works on is what becomes of it in a run in which nothing changes."""
