@@ -34,6 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = item.nodeid.partition("[")[2]
         if any(node in parameters for mark in item.iter_markers("long_on") for node in mark.args):
             item.add_marker(pytest.mark.long)
+    # A test that runs alone waits until no other test runs, and its process does nothing meanwhile.
+    items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -187,7 +187,7 @@ class Fleet:
         return {key: value for key, value in found.items() if key.startswith((PRE_DRAIN, PRE_TERMINATE))}
 
     def delete(self, name: str) -> None:
-        # The API server removes a Machine at once to which Cluster API has not added its finalizer yet.
+        # Until Cluster API has added its finalizer, the API server removes a Machine at once.
         self.until(name, lambda item: item is None or bool(item["metadata"].get("finalizers")))
         self.cluster.delete(paths.one(self.path("machines"), name))
 

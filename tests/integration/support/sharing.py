@@ -15,7 +15,6 @@ REAL_NODES = ("node-1", "node-2", "node-3")
 _REAL = {
     "test_agent_gap": "",
     "test_agent_holds": "",
-    "test_agent_outage": "",
     "test_agent_trouble": "",
     "test_controller_node.py::test_as_a_real_pod": "node-3",
     "test_drain.py::TestRealPods": "node-3",
