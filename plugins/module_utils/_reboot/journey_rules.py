@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._budget.claim_rules import PURPOSE
@@ -178,8 +178,9 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
         return Verdict(LATER, f"the next maintenance window opens {facts.window.opens or 'never'}")
     if step.name in (POSTPONED, PUT_OFF, WAIT):
         return Verdict(LATER, step.why)
-    down = _excluded_and_down(facts)
-    return Verdict(NEVER, down) if down else Verdict(NOW, facts.needed)
+    # A plan does not wait: a node that is down now is judged as if it stays down.
+    stop = _back(replace(facts, back_waited=True))
+    return Verdict(NEVER, stop.why) if stop else Verdict(NOW, facts.needed)
 
 
 def plan_with_drain(
@@ -415,21 +416,16 @@ def _slot(facts: Facts) -> Step:
 
 def _back(facts: Facts) -> Step | None:
     """Wait for a node whose reboot another run of the operation started: its boot ID shows whether it rebooted."""
-    if not facts.midway or facts.node.ready:
+    node, operation = facts.node, facts.settings.operation
+    if not facts.midway or node.ready:
         return None
     if not facts.back_waited:
         return Step(AWAIT_BACK)
-    why = _excluded_and_down(facts)
-    return Step(STOP, why) if why else None
-
-
-def _excluded_and_down(facts: Facts) -> str:
-    """Why a node that went down before its reboot was sent is neither rebooted nor given back; empty for any other."""
-    node = facts.node
-    if not facts.midway or node.ready or not node.excluded or node.went(facts.settings.operation):
-        return ""
-    why = f"Node {node.name} was excluded after a run had cordoned it, and is not Ready."
-    return f"{why} Repair it, and run this again."
+    if node.excluded and not node.went(operation):
+        # It went down before its reboot was sent. It is not rebooted, and can't be given back.
+        why = f"Node {node.name} was excluded after a run had cordoned it, and is not Ready."
+        return Step(STOP, f"{why} Repair it, and run this again.")
+    return None
 
 
 def _own_node(facts: Facts) -> Step | None:
