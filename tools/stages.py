@@ -457,12 +457,14 @@ class Lab:
             self._setup = None
         if not self.ours:
             return 0
-        self.ours = False
         # They show why simulated nodes or the control plane stood still during a failed test.
         shutil.rmtree(LOGS / "lab", ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             shutil.copytree(BUILD / "lab/logs", LOGS / "lab")
-        return self.command("down", show=True)
+        status = self.command("down", show=True)
+        # Not earlier: if a signal interrupts the command, the lab is still there.
+        self.ours = False
+        return status
 
 
 def lab_up(lab: Lab) -> Result:
