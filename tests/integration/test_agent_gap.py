@@ -78,7 +78,7 @@ def test_no_gap_while_the_agent_is_killed_restarted_upgraded_and_configured(agen
     assert found["lastTransitionTime"] == since
 
 
-def test_no_gap_where_logind_is_restarted_and_the_agent_is_killed_then(agent, world):
+def test_no_gap_if_logind_restarts_and_then_the_agent_is_killed(agent, world):
     before = agent.boot_id
     # logind does not return this holder unchanged.
     agent.hold(world.namespace, "bäck up\\")

@@ -79,7 +79,7 @@ class TestPresent:
         assert rights.run()["changed"]
         assert rights.contents() == wanted
 
-    def test_says_what_to_do_where_it_may_not(self, rights):
+    def test_missing_rights_are_named_with_a_way_out(self, rights):
         refused = rights.run(impersonate_user="nobody")
 
         assert refused["failed"]

@@ -48,7 +48,7 @@ def test_outside_of_the_windows_nothing_is_begun_and_that_is_no_failure(rolling,
 
 
 @pytest.mark.long
-def test_where_the_canary_is_postponed_everybody_is(rolling, nodes):
+def test_if_the_canary_is_postponed_all_nodes_are(rolling, nodes):
     canary, other = names = nodes(2)
     before = rolling.boot_ids(names)
 
@@ -61,7 +61,7 @@ def test_where_the_canary_is_postponed_everybody_is(rolling, nodes):
 
 
 @pytest.mark.long
-def test_the_plan_tells_of_the_next_window(rolling, nodes):
+def test_the_plan_names_the_next_window(rolling, nodes):
     (node,) = nodes(1)
     done = rolling.run([node], "--check", **NEVER_NOW).good()
     assert done.entry(node)["verdict"] == "later"
@@ -92,7 +92,7 @@ def test_a_blocked_node_is_put_off_until_the_pod_is_gone(rolling, nodes, world):
 
 @pytest.mark.long
 @pytest.mark.parametrize("known", [None, "false", "true"])
-def test_the_autoscaler_leaves_the_node_alone_meanwhile(rolling, nodes, world, tmp_path, known):
+def test_the_autoscaler_leaves_the_node_alone_during_its_reboot(rolling, nodes, world, tmp_path, known):
     (node,) = nodes(1)
     if known is not None:
         world.cluster.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {AUTOSCALER: known}}})
@@ -158,7 +158,7 @@ def test_control_plane_nodes_go_one_at_a_time_in_a_group_of_their_own(rolling, m
 
 
 @pytest.mark.long
-def test_a_control_plane_node_is_left_where_the_quorum_would_break(rolling, masters, world):
+def test_a_control_plane_node_is_not_rebooted_if_the_quorum_would_break(rolling, masters, world):
     (going, other, gone), options = masters
     world.set_condition(gone, "Ready", "False", "Told")
     before = rolling.boot_ids([going, other])
@@ -202,7 +202,7 @@ def order(rolling, names):
 
 
 @pytest.mark.long
-def test_canaries_go_first_and_stand_the_soak(rolling, nodes, tmp_path):
+def test_canaries_go_first_and_soak(rolling, nodes, tmp_path):
     names = nodes(4)
     canaries = names[2:]
     seen = tmp_path / "seen"
@@ -218,7 +218,7 @@ def test_canaries_go_first_and_stand_the_soak(rolling, nodes, tmp_path):
     rolling.assert_nothing_left(names)
 
 
-def test_nothing_is_begun_where_a_canary_fails(rolling, nodes):
+def test_no_node_is_begun_if_a_canary_fails(rolling, nodes):
     canary, *rest = names = nodes(3)
     before = rolling.boot_ids(names)
     sick = {"rolling_reboot_check_tasks": rolling.tasks("check", "echo sick; false")}
@@ -276,7 +276,7 @@ def drops_out(rolling):
 
 
 @pytest.mark.long
-def test_a_host_that_drops_out_in_a_user_s_task_is_a_failure_and_its_node_is_looked_after(rolling, nodes):
+def test_a_host_that_drops_out_in_a_user_s_task_is_a_failure_and_the_run_cleans_up_its_node(rolling, nodes):
     deaf, fine = names = nodes(2)
     before = rolling.boot_ids(names)
 

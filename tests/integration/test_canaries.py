@@ -84,7 +84,7 @@ def test_waits_until_each_is_done(canaries, watching):
     assert result["soaked_until"] == max(item["done"] for item in result["canaries"])
 
 
-def test_stands_the_soak_by_the_server_s_clock(canaries):
+def test_soaks_by_the_server_s_clock(canaries):
     done = [from_text(canaries.writes(name, result="rebooted")["since"]) for name in canaries.names]
 
     result = canaries.wait(soak=3, wait_timeout=0)
@@ -116,7 +116,7 @@ def test_what_others_went_through_before_does_not_count(canaries):
     assert result["canaries"][0]["result"] == "rebooted"
 
 
-def test_time_out_says_where_it_stands(canaries):
+def test_a_timeout_names_the_phase_of_the_canary(canaries):
     one, two = canaries.names
     record = canaries.writes(one, "drain")
     canaries.writes(two, result="skipped")
@@ -227,7 +227,7 @@ class TestWatch:
 
         assert not waiting.result(PATIENCE).get("failed")
 
-    def test_the_label_is_taken_away_meanwhile(self, canaries, watching, world):
+    def test_the_label_is_removed_during_the_wait(self, canaries, watching, world):
         one, two = canaries.names
         waiting = canaries.start()
         assert watching()

@@ -56,7 +56,7 @@ def test_the_pod_of_our_uid(world, job, find):
     assert find(uid=uid, pod="job-1") == node, "in any namespace"
 
 
-def test_by_its_address_where_the_host_name_is_another(job, find, address):
+def test_by_its_address_if_the_host_name_differs(job, find, address):
     traces = {"pod": "the-host-name", "addresses": frozenset({address, "10.99.99.99"})}
 
     assert find(uid=job["metadata"]["uid"], **traces) == job["spec"]["nodeName"]
@@ -70,7 +70,7 @@ def test_a_namesake_is_not_believed(world, job, find, address):
     assert find(pod="job-1", namespace="default", addresses=frozenset({address})) is None
 
 
-def test_name_and_address_where_there_is_no_uid(world, job, find, address):
+def test_by_name_and_address_without_a_uid(world, job, find, address):
     found = find(pod="job-1", namespace=world.namespace, addresses=frozenset({address}))
 
     assert found == job["spec"]["nodeName"]

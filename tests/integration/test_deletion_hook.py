@@ -408,7 +408,7 @@ class TestInVain:
         finally:
             hooked.fleet.cluster.merge(path, {"metadata": {"finalizers": None}})
 
-    def test_the_cluster_is_deleted_meanwhile(self, hooked):
+    def test_the_cluster_is_deleted_during_the_wait(self, hooked):
         hooked.run(point="pre-terminate")
         waiting = hooked.start(wait_for="deletion", wait_timeout=PATIENCE)
         hooked.fleet.until(hooked.name, lambda item: OURS in (item["metadata"].get("annotations") or {}))

@@ -294,7 +294,7 @@ class TestMachine:
         assert machine.annotations == {}
         ward.assert_cleared()
 
-    def test_the_rest_is_cleared_where_the_management_cluster_is_away(self, ward, machine):
+    def test_the_rest_is_cleared_while_the_management_cluster_is_away(self, ward, machine):
         ward.left_by()
         failed = ward.clear(management=NOWHERE, api_timeout=1)
 

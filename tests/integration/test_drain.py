@@ -201,7 +201,7 @@ class TestBudgets:
         assert result["blocked"][0]["pdb"] == "one, two"
         assert world.snapshot(a) == before
 
-    def test_two_budgets_of_which_one_is_taken_away_meanwhile(self, world, only_the_watch):
+    def test_one_of_two_budgets_is_deleted_during_the_drain(self, world, only_the_watch):
         (a,) = world.nodes()
         world.owned("slow", a, slow={"delete": "1h"})
         world.owned("web", a)
@@ -657,7 +657,7 @@ class TestCheckMode:
         assert {item["name"]: item["verdict"] for item in plan["blocked"]} == {"kept": "never", "here": "later"}
         assert names(plan["evicted"]) == ["free", "here"]
 
-    def test_fails_where_the_run_would(self, world):
+    def test_fails_if_the_run_would_fail(self, world):
         (a,) = world.nodes()
         world.pod("bare", a)
 

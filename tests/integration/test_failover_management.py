@@ -94,7 +94,7 @@ def test_without_the_management_cluster_no_host_is_found(failovers, victim, host
 
 
 @pytest.mark.long
-def test_a_node_that_was_deleted_meanwhile_gets_its_host_back(failovers, victim, host, access):
+def test_a_node_that_was_deleted_during_the_failover_gets_its_host_back(failovers, victim, host, access):
     victim.world.owned("goes", victim.name)
     victim.hang()
     failovers.run(victim.name, soft_timeout=0, **access).good()

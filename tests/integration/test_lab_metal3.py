@@ -172,7 +172,7 @@ def test_nothing_happens_to_a_host_that_is_left_alone(host, how):
     assert host.events == []
 
 
-def test_where_power_off_is_disabled_a_reboot_is_one_and_off_is_never_seen(host, world):
+def test_a_host_with_power_off_disabled_reboots_once_and_is_never_seen_off(host, world):
     host.set(disablePowerOff=True)
     before = world.node(host.node)["status"]["nodeInfo"]["bootID"]
     recorder = world.record(host.collection)
@@ -183,7 +183,7 @@ def test_where_power_off_is_disabled_a_reboot_is_one_and_off_is_never_seen(host,
     assert all(change.object["status"]["poweredOn"] for change in recorder.changes)
 
 
-def test_where_there_is_a_webhook_a_bad_value_is_rejected_and_an_old_one_blocks_every_edit(hosts, nodes, tmp_path):
+def test_with_a_webhook_a_bad_value_is_rejected_and_an_old_one_blocks_every_edit(hosts, nodes, tmp_path):
     (node,) = nodes()
     host = hosts.add(node, annotations={OTHER: "hard"})
     with webhook(hosts, tmp_path):

@@ -18,7 +18,7 @@ def group(lab):
         made.mend()
 
 
-def test_a_node_that_went_down_under_its_slot_meanwhile_is_waited_for(group, monkeypatch):
+def test_a_node_that_went_down_with_its_slot_is_waited_for(group, monkeypatch):
     down, waiting = group.nodes
     look = slots._SlotRequest._decide_by_nodes
 

@@ -62,7 +62,7 @@ def test_it_goes_by_the_server_s_clock(world, shift):
     assert world.run(maintenance_window, windows=windows)["open"] is False
 
 
-def test_waits_for_one_and_its_run_lives_meanwhile(world, shift, monkeypatch):
+def test_waits_for_one_and_keeps_its_run_alive(world, shift, monkeypatch):
     monkeypatch.setattr(window, "_LONGEST_SLEEP", 0.1)
     now = world.cluster.now()
     run = f"{world.namespace}-run"

@@ -157,7 +157,7 @@ class TestPods:
         assert named(world.run(node_blockers, name=node, pods=here)) == [("pod", world.namespace, "job")]
         assert named(world.run(node_blockers, name=node, pods=there)) == []
 
-    def test_of_two_selectors_are_told_once(self, world, node):
+    def test_pods_that_two_selectors_match_are_reported_once(self, world, node):
         world.pod("job", node, "backup")
         world.pod("web", node)
 
@@ -264,7 +264,7 @@ class TestAlerts:
         assert self.look(world, node, prometheus) == ["Fires", "Pends"]
         assert self.look(world, node, prometheus, firing_only=True) == ["Fires"]
 
-    def test_what_is_told_of_them(self, world, node, prometheus):
+    def test_alerts_are_reported_with_start_and_labels(self, world, node, prometheus):
         prometheus.alerts(fires("DiskFull", severity="page", node=node))
 
         result = world.run(node_blockers, name=node, alerts={"url": prometheus.url})

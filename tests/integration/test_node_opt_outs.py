@@ -97,7 +97,7 @@ def test_there_and_back(spared):
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_check_mode_tells_and_does_nothing(spared, state):
+def test_check_mode_reports_and_writes_nothing(spared, state):
     if state == "absent":
         spared.run()
     before = spared.state

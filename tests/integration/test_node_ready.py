@@ -95,7 +95,7 @@ def test_a_node_that_is_not_there(world):
     assert result["error"] == "not_found"
 
 
-def test_a_node_that_is_taken_away_meanwhile(world, nodes):
+def test_a_node_that_is_deleted_during_the_wait(world, nodes):
     (name,) = nodes()
     waiting = world.start(
         node_ready, name=name, boot_id_before=world.node(name)["status"]["nodeInfo"]["bootID"], timeout=10

@@ -583,7 +583,7 @@ class TestBareMetalHost:
         refused(node, "not_off", evidence=evidence)
 
     @pytest.mark.parametrize("annotation", ["baremetalhost.metal3.io/paused", "baremetalhost.metal3.io/detached"])
-    def test_of_a_host_that_is_not_looked_after(self, fenced, annotation):
+    def test_of_a_host_that_metal3_does_not_manage(self, fenced, annotation):
         node, evidence = self.fence(fenced)
         fenced.host.annotate({annotation: ""})
         refused(node, "not_off", evidence=evidence)
@@ -725,7 +725,7 @@ def test_wrong_evidence_is_overridden_by_force_and_stays_on_record(down):
     assert down.run("present")["why"] == "no_evidence", "what was proven wrong proves nothing"
 
 
-def test_force_where_all_is_well_is_no_force(down):
+def test_force_that_was_not_needed_is_not_reported(down):
     down.put()
     down.boot()
     done = down.run("absent", force=True)

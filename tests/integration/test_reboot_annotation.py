@@ -281,7 +281,7 @@ def test_a_status_that_is_old_proves_nothing(fenced):
     assert "evidence" not in failed
 
 
-def test_what_happens_meanwhile_ends_the_wait(fenced):
+def test_changes_during_the_wait_end_it(fenced):
     for meanwhile, why in (
         ({OURS: None}, "not on it"),
         ({"baremetalhost.metal3.io/paused": "by another user"}, "paused"),

@@ -372,7 +372,7 @@ def test_a_node_that_fails_its_check_stays_cordoned(rolling, nodes):
 
 
 @pytest.mark.long
-def test_unreachable_hosts_are_failures_and_the_others_go_on(rolling, nodes):
+def test_unreachable_hosts_are_failures_and_the_others_continue(rolling, nodes):
     deaf, mute, fine = names = nodes(3)
     hosts = {deaf: {**DEAF, "rolling_reboot_when": "required"}, mute: DEAF, fine: {}}
     before = rolling.boot_ids(names)

@@ -110,7 +110,7 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
 
 
 @pytest.mark.long
-def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, nodes, world, tmp_path):
+def test_a_repaired_node_that_needs_no_reboot_is_uncordoned(rolling, nodes, world, tmp_path):
     (gone,) = nodes(1)
     marker = tmp_path / "off"
     # Like the distribution's own file, which the reboot removes.

@@ -373,7 +373,7 @@ def test_errors_are_counted_on_after_a_success_so_soft_stays_hard() -> None:
     assert bench.commands[-1] == "off"
 
 
-def test_where_the_bmc_knows_no_soft_power_off_it_is_hard_at_once() -> None:
+def test_a_bmc_without_soft_power_off_switches_off_hard_at_once() -> None:
     bench = Bench(soft_unsupported=True).put(KEY, SOFT).run(1)
     assert (bench.commands, bench.status["errorCount"]) == (["off"], 0)
 
@@ -472,7 +472,7 @@ def disabled(**faults: Any) -> Bench:
 
 
 @pytest.mark.parametrize(("value", "command"), [(HARD, "reset"), (SOFT, "shut down and on")])
-def test_where_power_off_is_disabled_the_host_is_rebooted_and_the_key_goes_right_away(value: str, command: str) -> None:
+def test_a_host_with_power_off_disabled_is_rebooted_and_the_key_goes_at_once(value: str, command: str) -> None:
     bench = disabled().put(REBOOT, value)
     outcome = bench.look()
     assert (outcome.remove_key, bench.keys) == (True, [])
@@ -480,7 +480,7 @@ def test_where_power_off_is_disabled_the_host_is_rebooted_and_the_key_goes_right
     assert (bench.commands, bench.history, bench.events) == ([command], [], [])
 
 
-def test_where_power_off_is_disabled_a_key_with_a_suffix_reboots_again_and_again_and_never_holds_off() -> None:
+def test_a_host_with_power_off_disabled_reboots_again_and_again_under_a_key_with_a_suffix() -> None:
     bench = disabled().put(KEY, HARD).run(30)
     assert bench.commands[:3] == ["reset", "reset", "reset"]
     assert (bench.history, bench.keys, bench.status["poweredOn"]) == ([], [KEY], True)
@@ -591,7 +591,7 @@ def test_powered_on_is_false_until_it_was_seen() -> None:
     assert bench.run(1).status["poweredOn"] is True
 
 
-def test_where_ironic_had_nothing_to_do_the_power_reported_is_that_of_the_specification() -> None:
+def test_the_reported_power_is_that_of_the_specification_if_ironic_had_nothing_to_do() -> None:
     bench = Bench().put(KEY, HARD)
     bench.status["errorCount"] = 3
 

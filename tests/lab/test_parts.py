@@ -65,7 +65,7 @@ def test_parts_are_made_in_order_and_counted(capsys: pytest.CaptureFixture[str])
     }
 
 
-def test_nothing_is_reported_where_nothing_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_reported_if_nothing_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     parts.make([], [], [])
     assert capsys.readouterr().err == ""
 

@@ -230,7 +230,7 @@ MUTANTS = [
         2,
         "The agent confirms a hold on a node that PID 1 already shuts down.",
         Code("Executor._goes_down", "self._shutting_down()", "False"),
-        "tests/unit/agent/test_agent_daemon.py::test_a_hold_is_not_confirmed_if_a_shutdown_begins_meanwhile",
+        "tests/unit/agent/test_agent_daemon.py::test_a_hold_is_not_confirmed_if_a_shutdown_begins_first",
     ),
     Mutant(
         "agent-waits-for-a-silent-server",
@@ -607,7 +607,7 @@ MUTANTS = [
         5,
         "The next run does not count the node that has not come back.",
         Code("_still_failed", "name in kept or name not in nodes", "name not in nodes"),
-        "tests/unit/budget/test_operation_rules.py::TestBegin::test_a_failure_counts_on_while_its_slot_stands",
+        "tests/unit/budget/test_operation_rules.py::TestBegin::test_a_failure_counts_while_its_slot_stays",
     ),
     Mutant(
         "doctor-uncordons-before-the-check",
@@ -649,7 +649,7 @@ MUTANTS = [
         5,
         "An unreachable node drops out of the play and counts as no failure.",
         Code("ActionModule._needed", "AnsibleConnectionFailure", "KeyError"),
-        "tests/integration/test_rolling_reboot.py::test_unreachable_hosts_are_failures_and_the_others_go_on",
+        "tests/integration/test_rolling_reboot.py::test_unreachable_hosts_are_failures_and_the_others_continue",
     ),
     Mutant(
         "back-without-its-daemonsets",
@@ -1514,7 +1514,7 @@ MUTANTS = [
         9,
         "The user's credentials of a BMC go to the URL that the Node's own record names.",
         Code("_another_machine", "not given and kept and urls == {kept}", "not given"),
-        "tests/unit/failover/test_turn.py::test_a_node_does_not_say_where_the_credentials_go",
+        "tests/unit/failover/test_turn.py::test_a_node_does_not_choose_the_receiver_of_the_credentials",
     ),
     Mutant(
         "answer-choice-unchecked",
@@ -1528,7 +1528,7 @@ MUTANTS = [
         9,
         "A host with a prefix does not tell the roles which Node it is.",
         Code("variables", 'host != found["name"]', "False"),
-        "tests/unit/inventory/test_rules.py::TestVariables::test_a_host_with_another_name_tells_the_roles_its_node",
+        "tests/unit/inventory/test_rules.py::TestVariables::test_a_host_with_another_name_names_its_node_for_the_roles",
     ),
     Mutant(
         "host-that-is-down-is-ready",

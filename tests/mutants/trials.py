@@ -19,7 +19,7 @@ AT_ONCE = 2
 LEAST_CPU_SECONDS = 5
 TIMES_AS_LONG = 10
 # This one tries every minute of weeks, and takes longer than all others together.
-SLOW = "tests/unit/reboot/test_window_rules.py::test_as_the_oracle_has_it"
+SLOW = "tests/unit/reboot/test_window_rules.py::test_agrees_with_the_oracle"
 
 
 def noticed(items: Sequence[pytest.Item]) -> bool:

@@ -184,7 +184,7 @@ def test_renews_a_lease_that_the_run_has_created_again(monkeypatch):
     assert len(Kept(monkeypatch, rounds).touched) == 5
 
 
-def test_follows_the_parent_of_its_worker_and_tells_no_secret(monkeypatch):
+def test_follows_the_parent_of_its_worker_and_shows_no_secret(monkeypatch):
     seen = {}
 
     class Process:

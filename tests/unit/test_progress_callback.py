@@ -115,7 +115,7 @@ def test_without_a_folder_a_task_continues(folder):
     assert _progress_file.Reader().new() == []
 
 
-def test_check_mode_tells_nothing(folder):
+def test_check_mode_shows_nothing(folder):
     task = a_task()
     task.check_mode = True
     with _progress_file.telling(task, {}, {"name": "a"}):
@@ -180,7 +180,7 @@ def test_torn_line_is_left_out(folder):
     assert _progress_file.Reader().new() == [{"kind": "ended"}]
 
 
-def test_task_that_ends_with_an_exception_tells_its_error(folder):
+def test_task_that_ends_with_an_exception_shows_its_error(folder):
     with pytest.raises(ValueError, match="boom"), _progress_file.telling(a_task(), {}, {"name": "a"}):
         raise ValueError("boom")
 

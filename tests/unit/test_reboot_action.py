@@ -140,7 +140,7 @@ def test_the_gate_is_the_last_thing_before_the_act(node):
     assert (BOOT in node.command, "-lt 130 ]" in node.command) == (True, True)
 
 
-def test_a_cut_connection_is_a_reboot_where_the_node_goes_down(node):
+def test_a_cut_connection_is_a_reboot_if_the_node_goes_down(node):
     def goes(node):
         node.boot_id = "gone"
         return CUT

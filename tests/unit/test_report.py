@@ -186,7 +186,7 @@ def test_a_report_that_fails_does_not_hide_which_nodes_failed(report, tmp_path):
     assert "no-such-directory" in output.rpartition("Fail if the report failed]")[2]
 
 
-def test_a_report_that_fails_makes_the_playbook_fail_where_no_node_failed(report, tmp_path):
+def test_a_report_that_fails_makes_the_playbook_fail_if_no_node_failed(report, tmp_path):
     code, _written, _output = report(
         {"node-1": of("node-1", "rebooted", operation="")},
         written=tmp_path / "no-such-directory/report.json",

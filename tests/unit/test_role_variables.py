@@ -85,7 +85,7 @@ class TestRole:
         for path in files(role, "templates/*"):
             assert not public(names_in(path.read_text()), role), path.name
 
-    def test_only_secrets_are_read_where_they_are_used(self, role):
+    def test_only_secrets_are_read_at_their_use(self, role):
         secrets = {name for name, option in options(role).items() if option.get("no_log")}
 
         for name, value in load(role / "vars/main.yml").items():

@@ -494,7 +494,7 @@ def test_a_shutdown_of_which_logind_does_not_know(started):
 
 
 @pytest.mark.parametrize("call", ["Inhibit", "MaskUnitFiles", "ListInhibitors"])
-def test_a_hold_is_not_confirmed_if_a_shutdown_begins_meanwhile(started, call):
+def test_a_hold_is_not_confirmed_if_a_shutdown_begins_first(started, call):
     machine, act = started.machine, getattr(started.machine, f"_{call}")
 
     def meanwhile(*arguments):

@@ -198,7 +198,7 @@ def test_what_pid_1_kept_is_for_this_process_alone():
 
 
 @pytest.mark.usefixtures("_glib")
-def test_metrics_that_can_not_be_written_are_told_of_once(tmp_path, caplog):
+def test_metrics_that_can_not_be_written_are_reported_once(tmp_path, caplog):
     TextFile = importlib.import_module("holdfast_agent.textfile").TextFile  # noqa: N806 - a class
     folder = tmp_path / "collector"
     written = TextFile(str(folder / "holdfast_agent.prom"), lambda: "text")

@@ -158,7 +158,7 @@ def test_a_server_that_is_away_from_the_beginning_says_nothing_about_holds():
     assert away == ["refused", "403", ""]
 
 
-def test_a_watch_that_breaks_off_resumes_where_it_was():
+def test_a_watch_that_breaks_off_resumes_at_its_last_event():
     script, reported, away = follow(
         listed(5), [event("ADDED", lease("a", 6)), Away("broken")], [event("DELETED", lease("a", 7))], []
     )

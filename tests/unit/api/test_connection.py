@@ -253,9 +253,7 @@ class TestIdentity:
         sent = [seen.headers["Authorization"].split()[1] for seen in server.seen]
         assert sent == ["old", "old", "old", "old", "new"]
 
-    def test_a_request_goes_out_again_if_another_thread_has_read_the_credentials_meanwhile(
-        self, server, tmp_path, monkeypatch
-    ):
+    def test_a_request_is_sent_again_if_another_thread_has_read_new_credentials(self, server, tmp_path, monkeypatch):
         path = tmp_path / "token"
         path.write_text("old")
         given = kubeconfig(server.url)

@@ -170,7 +170,7 @@ def test_list_then_watch(api, cluster):
     assert follow(cluster, 4) == [["a"], ("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
 
 
-def test_watch_begins_where_the_list_ended_and_resumes_where_it_was(api, cluster):
+def test_watch_begins_at_the_end_of_the_list_and_resumes_at_its_last_event(api, cluster):
     api.watches = [[event("ADDED", thing("b", 11))], [event("ADDED", thing("c", 12)), "stay"]]
 
     assert follow(cluster, 3) == [[], ("ADDED", "b"), ("ADDED", "c")]

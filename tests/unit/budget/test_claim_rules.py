@@ -82,7 +82,7 @@ def test_a_run_that_lost_its_claim_gets_no_node():
         require_claim(node(claim()), "two")
 
 
-def test_where_no_claim_is_required_no_other_run_may_have_it():
+def test_if_no_claim_is_required_no_other_run_may_have_it():
     for present in (None, MINE):
         assert require_claim(node(present), "two", claimed=False)["metadata"]["name"] == "alfa"
     with pytest.raises(ClaimLost):

@@ -84,7 +84,7 @@ def test_another_queue_waits_for_nobody(front, other):
     assert second.ask()
 
 
-def test_what_stood_stands_for_the_next_node_too(front):
+def test_the_time_of_a_standstill_counts_for_the_next_node(front):
     (first, _time), (second, arrived) = front(), front()
     first.ask(), second.ask()
     standstill, next_standstill = Standstill(), Standstill()

@@ -132,7 +132,7 @@ class TestDecide:
 
         assert decide(ledger_of(slot("alfa"), policy=policy), policy, group, ask("bravo")).outcome == GRANTED
 
-    def test_the_node_itself_does_not_stand_in_its_own_way(self):
+    def test_a_node_does_not_block_itself(self):
         assert decide(Ledger(), Policy(), [node("alfa", ready=False), node("bravo")], ask("alfa")).outcome == GRANTED
 
     def test_a_node_waits_for_another_one_that_a_run_works_on(self):
@@ -215,7 +215,7 @@ class TestDecide:
             assert decision.way_out == "Run holdfast.kubernetes.doctor, or set rolling_reboot_restart: true."
 
     @pytest.mark.parametrize(("operation", "outcome"), [("kernel", WAIT), ("firmware", REFUSED)])
-    def test_a_dead_runs_slot_is_waited_for_where_it_will_pass(self, operation, outcome):
+    def test_a_dead_runs_slot_is_waited_for_if_it_will_pass(self, operation, outcome):
         group = [node("alfa", marked=True), node("bravo")]
         request = ask("bravo", operation, run="run-2", live={"run-2"}, passing=frozenset({"run-1"}))
 
@@ -302,7 +302,7 @@ ZONES = (node("alfa", domain="a"), node("bravo", domain="a"), node("charlie", do
 
 
 class TestDomains:
-    def test_two_domains_at_once_where_two_may_be(self):
+    def test_two_domains_at_once_if_the_policy_allows_two(self):
         policy = Policy(max_unavailable="3", topology_key="zone", max_domains=2)
         taken = ledger_of(slot("alfa", domain="a"), policy=policy)
         group = [*ZONES, node("foxtrot", domain="c")]
@@ -506,7 +506,7 @@ class TestHeal:
 
         assert ("alfa" not in ledger.slots) is healed
 
-    def test_of_a_slot_without_a_run_nobody_can_tell(self):
+    def test_a_slot_without_a_run_stays(self):
         assert "alfa" in heal(ledger_of(slot("alfa", run="")), {"alfa": node("alfa", marked=False)}, frozenset()).slots
 
     def test_the_next_run_clears_it(self):
@@ -720,7 +720,7 @@ class TestAtAGlance:
         assert at_a_glance(taken, Policy(max_unavailable="2"), ask("bravo", max_failed=1)) is None
         assert at_a_glance(taken, Policy(), ask("bravo", max_failed=1)) is not None
 
-    def test_not_where_a_run_is_dead(self):
+    def test_not_if_a_run_is_dead(self):
         policy = Policy(max_unavailable="2")
         taken = ledger_of(slot("alfa"), slot("charlie", run="run-2"), policy=policy)
 

@@ -210,7 +210,7 @@ class TestTaint:
         node = written(a_node(taints=[OF_OTHERS]), ONLY_TAINTED)
         assert node["spec"]["taints"] == [OF_OTHERS, TAINT]
 
-    def test_is_recorded_alone_where_no_condition_can_be_written(self):
+    def test_is_recorded_alone_if_no_condition_can_be_written(self):
         patch = patch_of(a_node(), TAINTED, ME, NOW)
         (record,) = patch.marks_alone.values()
         assert json.loads(record) == {"run": "me", "operation": "kernel", "conditions": {}, "taint": True}
@@ -297,7 +297,7 @@ def test_no_condition_or_taint_of_others_changes_and_all_our_own_are_removed(pre
 
 
 @given(nodes, steps, conditions)
-def test_what_another_writer_writes_meanwhile_stays(present, changes, late):
+def test_concurrent_changes_of_another_writer_stay(present, changes, late):
     node = {**a_node(), "status": {"conditions": present}}
     for change, work in changes:
         node = written(node, change, work)

@@ -119,7 +119,7 @@ def test_the_next_run_is_recorded_and_the_phase_continues():
         (("reboot", "cordon"), "boot-1"),
     ],
 )
-def test_a_boot_before_it_is_told_to_reboot_is_not_the_reboot(phases, before):
+def test_a_boot_before_the_reboot_is_sent_is_not_the_reboot(phases, before):
     waited, began = phases
     record = through(
         (0, step(waited)), (5, step(began), node("boot-2", kernel="6.12")), (9, step("reboot"), node("boot-3"))

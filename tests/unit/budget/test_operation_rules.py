@@ -119,7 +119,7 @@ class TestBegin:
         assert begin(elsewhere, request(), runs(run("two")), NOW).ledger.failed("old") == 4
         assert begin(again, request(), runs(run("two")), NOW).ledger.failed("old") == 0
 
-    def test_a_failure_counts_on_while_its_slot_stands(self):
+    def test_a_failure_counts_while_its_slot_stays(self):
         left = ledger(slot("alfa", state=FAILED), runs=[], unfinished=True, failures={"alfa": "boot"})
 
         assert begin(left, request(), runs(run("two")), NOW).ledger.operations[-1]["failures"] == {"alfa": "boot"}
@@ -292,6 +292,6 @@ class TestEnd:
 
 
 @pytest.mark.parametrize("named", ["kernel", "reboot-20261121", "reboot-20261121T030000Z-2", ""])
-def test_an_id_tells_whether_the_user_chose_it(named):
+def test_an_id_shows_whether_the_user_chose_it(named):
     assert is_fresh_id(fresh_id(NOW))
     assert not is_fresh_id(named)

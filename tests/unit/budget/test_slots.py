@@ -138,7 +138,7 @@ def test_nodes_that_look_down_for_a_moment_stop_nobody(ask):
     assert api.looks < 15
 
 
-def test_what_stands_is_refused_when_the_grace_is_over(ask):
+def test_a_wait_behind_an_unhealthy_node_is_refused_after_the_grace_time(ask):
     api = Api()
     api.not_ready = {"alfa"}
 
@@ -213,7 +213,7 @@ def test_check_mode_foresees_the_slot_that_a_node_waits_for(ask):
     assert "alfa has a slot of operation kernel, run run-1" in warnings[0]
 
 
-def test_check_mode_fails_where_no_wait_is_allowed(ask):
+def test_check_mode_fails_if_no_wait_is_allowed(ask):
     with pytest.raises(TimedOut, match=r"got no slot of group default within 0 s: .*alfa has a slot"):
         ask(Api(WORKING), check_mode=True, wait_timeout=0)
 
@@ -224,7 +224,7 @@ def test_a_negative_grace_is_refused(ask):
 
 
 class TestStandstill:
-    def test_it_stands_as_long_as_it_is_the_same(self):
+    def test_a_standstill_counts_while_its_cause_is_the_same(self):
         standstill = Standstill()
 
         assert [standstill.seconds(what, now) for what, now in (("a", 5), ("a", 35), ("b", 65), ("b", 70))] == [
@@ -336,7 +336,7 @@ def test_no_node_waits_longer_than_the_pause(ask, ledger, pause_):
     assert ask(Api(ledger), pause=pause_)["waited"] == 0
 
 
-def test_a_node_that_ends_meanwhile_starts_the_pause_again(ask):
+def test_a_node_that_ends_during_the_pause_starts_it_again(ask):
     api = Api(ended(0))
     api.at(60, lambda: api.ledger(ended(60)))
     assert 180 <= ask(api, pause=120)["waited"] < 250

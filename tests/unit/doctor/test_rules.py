@@ -147,7 +147,7 @@ class TestConditions:
     def test_of_a_live_run(self):
         assert stale(snapshot(node("n", conditions(LIVE)))) == set()
 
-    def test_of_a_dead_run_on_a_node_where_a_live_one_works(self):
+    def test_of_a_dead_run_on_a_node_that_a_live_run_works_on(self):
         found = only(snapshot(node("n", claim(LIVE), conditions(DEAD))), "conditions")
         assert (found.stale, found.alive) == (False, True)
 

@@ -69,7 +69,7 @@ def test_attachments_are_asked_for_by_name(attached):
 
 
 @pytest.mark.parametrize("unknown", ["no CSI", "no volume", "forbidden"])
-def test_where_a_name_is_not_known_all_attachments_are_watched(unknown):
+def test_if_a_name_is_not_known_all_attachments_are_watched(unknown):
     cluster = Recording(forbidden=unknown == "forbidden")
     if unknown != "no volume":
         with_volume(cluster, **({"nfs": {}} if unknown == "no CSI" else CSI))

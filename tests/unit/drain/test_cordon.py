@@ -95,7 +95,7 @@ def test_a_node_that_others_had_cordoned_stays_cordoned():
     assert before is not after
 
 
-def test_keep_cordoned_meanwhile():
+def test_keep_cordoned_during_the_drain():
     cluster = OneNode()
     take(cluster, "n", "me", "")
     cluster.node["metadata"]["annotations"][KEEP_CORDONED] = ""
@@ -107,7 +107,7 @@ def test_keep_cordoned_meanwhile():
     assert KEEP_CORDONED in cluster.node["metadata"]["annotations"]
 
 
-def test_uncordoned_by_others_meanwhile_stays_uncordoned():
+def test_uncordoned_by_others_during_the_drain_stays_uncordoned():
     cluster = OneNode()
     take(cluster, "n", "me", "")
     del cluster.node["spec"]["unschedulable"]
@@ -292,7 +292,7 @@ def test_an_uncordon_records_its_phase_by_the_same_write():
     assert cluster.node["metadata"]["resourceVersion"] == "111"
 
 
-def test_a_phase_is_recorded_also_where_the_cordon_is_that_of_others():
+def test_a_phase_is_recorded_also_if_the_cordon_belongs_to_others():
     cluster = OneNode(unschedulable=True, **CLAIMED)
     give_back(cluster, "n", "me", run="me", phase=Phase("kernel", "me", "uncordon"))
     assert (phase_of_node(cluster), cluster.cordoned) == ("uncordon", True)

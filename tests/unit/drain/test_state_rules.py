@@ -608,7 +608,7 @@ class TestTelling:
         assert (found["pdb"], found["verdict"]) == ("web-pdb", "later")
         assert "allows no eviction now" in found["reason"]
 
-    def test_what_never_goes_is_told_from_what_has_to_wait(self):
+    def test_pods_that_never_go_are_distinct_from_pods_that_must_wait(self):
         pods = [pod(1, controller=""), pod(2), pod(3, "db"), pod(4)]
         state = drain(pods, [budget("db", allowed=0, desired=3)])
         state.next_evictions(0.0)

@@ -181,7 +181,7 @@ class TestSource:
             assert documented[name].get("default") == option.get("default")
         assert yaml.safe_load(found["EXAMPLES"])[0]["sources"][0].keys() == {f"holdfast.kubernetes.{path.stem}"}
 
-    def test_is_run_by_its_path_from_where_collections_lie(self, path, tmp_path):
+    def test_runs_by_its_path_in_the_collections_folder(self, path, tmp_path):
         collection = tmp_path / "ansible_collections/holdfast/kubernetes"
         collection.parent.mkdir(parents=True)
         collection.symlink_to(CHECKOUT)

@@ -227,7 +227,7 @@ def test_a_source_forgets_objects_that_are_gone(server, source, send, how):
 
 
 @pytest.mark.parametrize("refusal", [Unreachable("away"), ApiFailure("busy", status=503)])
-def test_asks_again_where_the_api_is_away(server, source, send, refusal):
+def test_asks_again_while_the_api_is_away(server, source, send, refusal):
     source.failures = [refusal]
     server.refusals = [refusal, refusal]
     server.objects = {"/things/a": [Condition("k")]}

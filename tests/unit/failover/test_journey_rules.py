@@ -377,7 +377,7 @@ def test_what_is_recorded(facts, expected):
 @pytest.mark.parametrize(
     ("soft_timeout", "known", "mode"), [(120, {}, "soft"), (0, {}, "hard"), (120, {**KEPT_OFF, "mode": "hard"}, "hard")]
 )
-def test_a_host_is_switched_off_hard_where_it_was_before(soft_timeout, known, mode):
+def test_a_host_is_switched_off_hard_if_it_was_before(soft_timeout, known, mode):
     step = next_step(forward("cordon", settings={"soft_timeout": soft_timeout, "key": "mine"}, known=known))
     # The key of an earlier run stays: another one would keep the host off, too.
     key = known.get("key", "mine")
@@ -495,7 +495,7 @@ def test_nothing_is_recorded_before_the_claim_or_in_check_mode(facts):
 
 
 @given(every())
-def test_the_machine_is_switched_off_only_where_nothing_proves_that_it_is_off(facts):
+def test_the_machine_is_switched_off_only_without_proof_that_it_is_off(facts):
     step = next_step(facts)
     if "fence" in step.steps:
         assert facts.progress.step == "fence"

@@ -101,13 +101,13 @@ def test_what_fits(options):
         ({"fence": ["metal3", "redfish"], "uri": URI}, {"fence": "redfish", "uri": URI}, "failover_redfish_uri"),
     ],
 )
-def test_no_machine_stands_for_two_nodes(one, other, what):
+def test_no_machine_belongs_to_two_nodes(one, other, what):
     checked = [{"name": "a", "machines": check("a", **one)}, {"name": "b", "machines": check("b", **other)}]
     with pytest.raises(InvalidInput, match=f"Two of the nodes a, b have the same {what}"):
         check_nodes(checked)
 
 
-def test_the_one_that_stands_for_two_is_named():
+def test_the_machine_that_belongs_to_two_nodes_is_named():
     host, vouched = check(bare_metal_host="h"), check(**VOUCHED)
     checked = [
         {"name": name, "machines": machines} for name, machines in zip("abc", (host, vouched, vouched), strict=True)

@@ -267,7 +267,7 @@ def rewrite(cluster, **changes):
     ],
 )
 @pytest.mark.parametrize("before", [[], ["failover"], ["recover", "recover"]])
-def test_a_node_does_not_say_where_the_credentials_go(cluster, changes, before):
+def test_a_node_does_not_choose_the_receiver_of_the_credentials(cluster, changes, before):
     """Neither now, nor in a later run after the history was written again."""
     assert Play(cluster, fence="redfish", given=(), uri=URI).go()["result"] == "moved"
     rewrite(cluster, **changes)
@@ -339,7 +339,7 @@ def test_another_run_continues_with_the_way_that_was_begun(cluster):
     assert seen == [("redfish", [])]
 
 
-def test_metal3_is_left_out_where_there_is_no_host(cluster, monkeypatch):
+def test_metal3_is_left_out_without_a_host(cluster, monkeypatch):
     monkeypatch.setattr(turns, "bare_metal_host_info", lambda _context, _params: {"hosts": []})
     play = by_agent(cluster, fence=["metal3", "fence_agent"])
     result = play.go()

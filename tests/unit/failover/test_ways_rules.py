@@ -61,6 +61,6 @@ def test_a_key_that_was_not_written_is_not_removed_later():
     assert rules.facts_after("bmc", {"fence": "redfish", "uri": "u"}) == {}
 
 
-def test_what_is_told():
+def test_failed_ways_are_described():
     assert rules.told([]) == ""
     assert rules.told([{"method": "metal3", "why": "It is paused."}]) == "metal3 failed: It is paused. "

@@ -326,7 +326,7 @@ class TestStatement:
             rules.check_statement(statement, "worker-3", self.OTHERS)
         assert refused.value.fields["why"] == "other_node"
 
-    def test_of_many_other_names_five_are_told(self):
+    def test_of_many_other_names_five_are_shown(self):
         others = [f"worker-{number}" for number in range(10, 17)]
         with pytest.raises(Refused, match="worker-14, and 2 more"):
             rules.check_statement(" ".join(others), "worker-3", others)

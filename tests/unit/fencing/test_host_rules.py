@@ -218,7 +218,7 @@ class TestOff:
         found["spec"]["disablePowerOff"] = True
         assert not off(found).proven
 
-    def test_a_host_with_online_false_meanwhile_is_off_nevertheless(self):
+    def test_a_host_whose_online_became_false_is_off(self):
         found = keyed(host(), poweredOn=False)
         found["spec"]["online"] = False
         assert off(found).proven

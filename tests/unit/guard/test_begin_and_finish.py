@@ -92,7 +92,7 @@ class TestBegin:
         _found, log = start({"m": [Unreachable("away"), ApiFailure("busy", status=503)]})
         assert len(log) == 4
 
-    def test_it_ends_where_that_lasts(self, start):
+    def test_it_ends_if_that_lasts(self, start):
         with pytest.raises(Unreachable):
             start({"m": [Unreachable("away")] * 99})
 
@@ -160,7 +160,7 @@ class TestFinish:
         found, log = end({**WORKER, "why": "idle"})
         assert (found["steps"], found["why"], log) == ([], "", [])
 
-    def test_a_machine_that_is_left_is_told(self, end):
+    def test_a_machine_that_is_left_is_reported(self, end):
         found, log = end(WORKER, taken=LEFT)
         assert found["summary"]["waiting"] == ["m"]
         assert found["steps"] == ["fail"]

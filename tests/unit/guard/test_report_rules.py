@@ -102,7 +102,7 @@ def test_a_worker_that_gave_up():
     assert rules.failures(end) == ["away"]
 
 
-def test_a_failure_of_a_machine_is_told_once():
+def test_a_failure_of_a_machine_is_reported_once():
     assert rules.is_reported(LEFT, [entry("m", "failed", "r/1.1")])
     assert not rules.is_reported(LEFT, [entry("n", "failed", "r/1.1")])
 

@@ -117,7 +117,7 @@ def test_held_since_an_absurd_time_is_held_for_zero_seconds(absurd):
     assert describe(lease(acquired=absurd), datetime(2026, 1, 1, tzinfo=timezone.utc))["held_seconds"] == 0
 
 
-def test_what_a_tenant_writes_is_cut_where_it_enters():
+def test_what_a_tenant_writes_is_cut_when_it_is_read():
     metadata = {"name": "node-1", "namespace": "app", "annotations": {"holdfast.dev/reason": "y" * 200_000}}
     long = {**lease(holder="x" * 220_000), "metadata": metadata}
     found = describe(long, datetime(2026, 5, 4, tzinfo=timezone.utc))

@@ -202,13 +202,13 @@ class TestVariables:
         assert self.of()["ansible_host"] == "192.0.2.1"
         assert "ansible_host" not in self.of(types=[])
 
-    def test_a_host_with_another_name_tells_the_roles_its_node(self):
+    def test_a_host_with_another_name_names_its_node_for_the_roles(self):
         assert not {name for name in self.of() if name in rules.NODE_OF_HOST}
         assert {name: value for name, value in self.of(host="a-node-1").items() if name in rules.NODE_OF_HOST} == (
             dict.fromkeys(rules.NODE_OF_HOST, "node-1")
         )
 
-    def test_every_role_with_a_node_for_its_host_is_told(self):
+    def test_every_role_gets_the_node_of_its_host(self):
         """A role that starts to map hosts to Nodes must not be forgotten."""
         defaults = [yaml.safe_load(path.read_text()) or {} for path in CHECKOUT.glob("roles/*/defaults/main.yml")]
         own = {name for file in defaults for name, value in file.items() if value == "{{ inventory_hostname }}"}

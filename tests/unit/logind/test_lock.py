@@ -274,7 +274,7 @@ class TestPython:
         failed = node_runner.run_operation(inhibitor_lock_info, {}, check_mode=False)
         assert (failed["failed"], failed["error"]) == (True, "missing_library")
 
-    def test_another_python_is_used_where_that_one_has_it(self, monkeypatch):
+    def test_another_python_is_used_if_that_one_has_it(self, monkeypatch):
         used = []
         monkeypatch.setattr(node_runner, "respawn_module", used.append)
         monkeypatch.setattr(node_runner, "probe_interpreters_for_module", lambda pythons, module: pythons[0])

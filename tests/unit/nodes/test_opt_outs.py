@@ -212,7 +212,7 @@ STARTS = list(itertools.product(*VALUES.values()))
 
 @pytest.mark.parametrize(("on_node", "on_machine", "label"), STARTS)
 @pytest.mark.parametrize(("state", "writes"), [("present", 0), ("present", 1), ("present", 2), ("absent", 1)])
-def test_killed_after_any_write_the_next_ends_where_an_undisturbed_one_would(on_node, on_machine, label, state, writes):
+def test_killed_after_any_write_the_next_run_has_the_same_result(on_node, on_machine, label, state, writes):
     undisturbed = World(on_node, on_machine, label)
     undisturbed.run()
     worlds = [World(on_node, on_machine, label) for _next in range(2)]
@@ -381,7 +381,7 @@ def test_the_older_version_of_the_api():
         assert world.state == world.start
 
 
-def test_a_machine_that_is_gone_meanwhile_is_fine():
+def test_a_machine_that_was_deleted_is_fine():
     world = World()
     world.run()
     del world.server.objects[world.path]
@@ -403,7 +403,7 @@ def test_a_machine_that_goes_at_the_last_moment_is_fine_too():
     assert world.state == (world.start[0], None, world.start[2])
 
 
-def test_a_cluster_without_machines_is_not_the_one_that_was_told():
+def test_a_cluster_without_cluster_api_is_not_the_management_cluster():
     world = World()
     world.run()
     before = world.state

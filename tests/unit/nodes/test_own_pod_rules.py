@@ -181,5 +181,5 @@ class TestTraces:
 
         assert own_traces() == Traces(boot_id=OTHER)
 
-    def test_where_there_is_no_proc(self, root):
+    def test_without_proc(self, root):
         assert own_traces() == Traces()

@@ -75,7 +75,7 @@ def test_what_does_not_exist_grants_nothing():
     assert rbac_rules.content({**rbac_rules.ROLE, "rules": None}) == {}
 
 
-def test_where_its_objects_are():
+def test_paths_of_its_objects():
     base = "/apis/rbac.authorization.k8s.io/v1"
 
     assert rbac_rules.path(rbac_rules.ROLE) == f"{base}/clusterroles/holdfast-node-agent"

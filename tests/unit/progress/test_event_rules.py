@@ -92,7 +92,7 @@ def test_log_has_one_line_for_each_phase_of_a_node():
     ],
     ids=["new", "waits", "worked", "failed"],
 )
-def test_node_that_asks_for_its_turn_waits_where_it_waited(before, phase, state):
+def test_node_that_asks_again_for_its_turn_keeps_its_place(before, phase, state):
     row = play(BEGIN, *before, starts("reboot_turn", "a"))[0].rows["a"]
 
     assert (row.phase, row.state) == (phase, state)
@@ -214,7 +214,7 @@ def test_budget_keeps_its_limit_when_a_slot_is_given_back():
     assert view.budgets["workers"].words() == "Group workers: 1 of 2 allowed unavailable: b"
 
 
-def test_slot_that_was_taken_before_another_one_was_told_to_be_back_stays():
+def test_slot_that_was_taken_before_the_return_of_another_stays():
     taken = {**rules.budget("workers", 2, ["b", "c"]), "host": "host-c"}
     view, _lines = play(taken, {**rules.given_back("workers", "a"), "host": "host-a"})
 
@@ -309,7 +309,7 @@ def test_event_of_a_task_that_ended_has_what_it_returned():
         assert rules.ended("drain", {}, {"failed": True, **more})["error"] == error
 
 
-def test_no_option_of_a_task_but_the_named_ones_is_told():
+def test_only_the_named_options_of_a_task_are_shown():
     secrets = {
         "name": "a",
         "api_key": "hunter2",

@@ -212,7 +212,7 @@ class TestSlotThatPassedToThisRunAtItsBegin:
         assert "claim" not in passed.marks()
         assert self.other(passed) == "go"
 
-    def test_in_the_last_pass_nobody_has_it_while_the_node_is_waited_for(self, passed):
+    def test_in_the_last_pass_no_run_has_it_while_the_node_is_waited_for(self, passed):
         passed.node(claim=DEAD_CLAIM, operation=record("slot"))
         passed.hold()
         with pytest.raises(HoldfastError, match="is still held after 0 s"):
@@ -816,7 +816,7 @@ def test_failures_that_could_not_be_counted_are_counted_first(cluster):
         turn(cluster, uncounted=[late])
 
 
-def test_where_a_failure_can_t_be_counted_no_node_is_begun(cluster):
+def test_if_a_failure_can_t_be_counted_no_node_is_begun(cluster):
     late = {"name": "node-2", "group": "other", "reason": "it broke", "healthy": True, "run": "me"}
     cluster.broken.append("group.other")
     with pytest.raises(ApiFailure) as caught:
@@ -910,7 +910,7 @@ def test_the_last_answer_of_an_earlier_pass_does_not_count(cluster):
     assert caught.value.fields["attempts"] == 0
 
 
-def test_the_user_is_told_that_a_node_is_put_off(cluster):
+def test_the_user_sees_that_a_node_is_put_off(cluster):
     cluster.hold()
     said = []
     turn(cluster, play="first", said=said)

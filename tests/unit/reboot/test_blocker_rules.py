@@ -196,7 +196,7 @@ class TestAnswer:
         assert isinstance(anything["data"]["alerts"], list)
         assert len(found) == len(anything["data"]["alerts"])
 
-    def test_tells_what_the_server_says(self):
+    def test_reports_the_server_s_message(self):
         with pytest.raises(InvalidAnswer, match=r"it reports: out of order"):
             read_alerts({"status": "error", "errorType": "internal", "error": "out of order"})
         with pytest.raises(InvalidAnswer, match=r"incomplete.*one store"):

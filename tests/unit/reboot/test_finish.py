@@ -129,7 +129,7 @@ def test_a_failure_is_counted_although_the_run_gives_no_sign_of_life(cluster):
     assert cluster.ledger().failed("kernel") == 1
 
 
-def test_a_failure_that_could_not_be_counted_is_told(cluster):
+def test_a_failure_that_could_not_be_counted_is_reported(cluster):
     cluster.broken = ["."]
     found = finish(cluster, failed=BROKEN, group="control-plane", counted_in="default")
 
@@ -379,7 +379,7 @@ def test_a_run_that_loses_its_node_in_its_cleanup_leaves_it_to_the_new_owner(clu
     assert cluster.ledger().failed("kernel") == 0
 
 
-def test_a_node_that_another_run_has_finished_meanwhile_is_no_failure(cluster):
+def test_a_node_that_another_run_has_finished_is_no_failure(cluster):
     theirs = {**record("uncordon", "another"), "result": "rebooted"}
     cluster.node(boot_id="boot-2", operation=theirs)
     cluster.ledger(ledger=Ledger())

@@ -563,7 +563,7 @@ def test_a_node_that_failed_in_its_drain_and_was_repaired_by_a_reboot_is_only_fi
 
 
 @pytest.mark.parametrize(("phase", "before"), [("cordon", "boot-2"), ("drain", "boot-2"), ("reboot", "boot-1")])
-def test_a_node_that_booted_before_it_was_told_to_reboot_is_rebooted_from_that_boot(phase, before):
+def test_a_node_that_booted_before_its_reboot_was_sent_is_rebooted_from_that_boot(phase, before):
     assert replace(SEEN, **midway(phase, "boot-2")).boot_id_before("kernel") == before
 
 
@@ -591,7 +591,7 @@ def test_the_wait_for_holders_ends_with_the_window(window, expected):
     assert hold_patience(facts(window=window), 100) == expected
 
 
-def test_a_warning_is_given_where_the_node_is_rebooted_all_the_same():
+def test_a_warning_is_given_if_the_node_is_rebooted_in_spite_of_it():
     bad = Shutdown(in_effect=False, problems=("It is 0.",))
     known = facts({"method": "systemd", "graceful_shutdown": "warn"}, shutdown=bad)
     assert "It is 0." in warning(known)
@@ -757,7 +757,7 @@ everything = st.builds(
 
 
 @given(everything)
-def test_a_node_goes_down_only_where_nothing_forbids_it(known):
+def test_a_node_goes_down_only_if_nothing_forbids_it(known):
     step = next_step(known)
     if step.name != GO:
         return
@@ -778,7 +778,7 @@ def test_a_node_goes_down_only_where_nothing_forbids_it(known):
 
 
 @given(everything)
-def test_what_a_dead_run_left_is_taken_over_only_where_it_may_be_returned(known):
+def test_what_a_dead_run_left_is_taken_over_only_if_it_may_be_returned(known):
     step, node = next_step(known), known.node
     if step.name == rules.TAKE_OVER:
         assert not any((known.claimed, known.midway, known.taken_over, node.failed))
@@ -876,7 +876,7 @@ def outcome(known):
 
 
 @given(everything)
-def test_a_plan_says_now_only_where_a_run_would_begin(known):
+def test_a_plan_says_now_only_if_a_run_would_begin(known):
     # A plan claims nothing.
     known = replace(known, claimed=False)
     step = decision(known)

@@ -98,7 +98,7 @@ def test_many_nodes_that_wait_for_a_window_are_no_failure(cluster):
     assert info(cluster)["why"] == ""
 
 
-def test_nodes_that_a_run_has_left_without_names_are_told(cluster):
+def test_nodes_that_a_run_has_left_without_names_are_reported(cluster):
     cluster.ledger("workers", operations({"id": "kernel", "runs": [], "seen": LATER, "unfinished": True}))
 
     assert "A run has left nodes of operation kernel" in info(cluster)["why"]

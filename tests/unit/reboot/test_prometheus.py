@@ -186,7 +186,7 @@ class TestNobodyKnows:
 
         assert words in why_not(asked(server.url))
 
-    def test_what_it_says_of_it_is_told(self, server):
+    def test_its_message_is_reported(self, server):
         server.code = 500
         server.tell(b"", {"status": "error", "error": "out of order"})
 
@@ -255,14 +255,14 @@ class TestOptions:
         with pytest.raises(InvalidInput, match=r"alerts\.url"):
             asked(url)
 
-    def test_a_password_in_the_url_is_refused_and_not_told(self):
+    def test_a_password_in_the_url_is_refused_and_not_shown(self):
         with pytest.raises(InvalidInput, match=r"alerts\.username") as caught:
             asked("http://me:secret-1@prometheus")
 
         assert "secret-1" not in caught.value.message
 
     @pytest.mark.parametrize("token", ["secret-1 \n more", "secret-ü"])
-    def test_what_is_no_token_is_refused_and_not_told(self, token):
+    def test_what_is_no_token_is_refused_and_not_shown(self, token):
         with pytest.raises(InvalidInput, match=r"alerts\.token") as caught:
             asked("http://prometheus", token=token)
 

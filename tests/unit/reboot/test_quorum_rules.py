@@ -77,7 +77,7 @@ def test_a_member_elsewhere_is_no_help_but_counts_as_one():
     assert not quorum.pods_suffice
 
 
-def test_without_pods_nobody_can_tell():
+def test_without_pods_it_is_unknown():
     quorum = quorum_without("a", [], up("a", "b", "c"))
 
     assert quorum.kept is None

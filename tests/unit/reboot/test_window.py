@@ -152,7 +152,7 @@ class TestWaiting:
         assert result["waited"] == pytest.approx(6 * 3600)
         assert max(machine.slept) <= 60
 
-    def test_not_at_all_where_it_would_be_in_vain(self, machine):
+    def test_not_at_all_if_it_would_be_in_vain(self, machine):
         result = run(machine, wait_timeout=6 * 3600 - 1)
 
         assert (result["open"], result["waited"], machine.slept) == (False, 0.0, [])

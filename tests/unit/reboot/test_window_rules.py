@@ -45,7 +45,7 @@ class TestRead:
 
         assert read == Window(frozenset({0, 1, 2, 6}), 22 * 60, 23 * 60)
 
-    def test_every_day_where_none_is_named(self):
+    def test_every_day_if_none_is_named(self):
         assert read_windows([{"start": "0:00", "end": "24:00"}]) == (Window(frozenset(range(7)), 0, 1440),)
 
     @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def minute_by_minute(windows, zone, begin, minutes):
     before=st.integers(-2 * 86400, 2 * 86400),
     margin=st.sampled_from([0, 0, 1, 3600, 86400]),
 )
-def test_as_the_oracle_has_it(windows, jump, before, margin):
+def test_agrees_with_the_oracle(windows, jump, before, margin):
     zone, now = ZoneInfo(jump[0]), utc(jump[1]) - timedelta(seconds=before)
     begin = now.replace(second=0)
     days = 9

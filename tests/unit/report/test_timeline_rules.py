@@ -46,7 +46,7 @@ def test_short_waits_are_left_out(timeline):
     assert [(name, span.phase) for name, span in rules.waits(timeline)] == [("b", "hold")]
 
 
-def test_budget_is_kept_where_it_changes(timeline):
+def test_changes_of_the_budget_are_kept(timeline):
     assert [(look.at - runs.START, look.unavailable, look.allowed) for look in timeline.budgets["workers"]] == [
         (2.0, 1, 2),
         (2.0, 2, 2),

@@ -337,10 +337,10 @@ class TestLogind:
 
 
 class TestRestart:
-    def test_not_where_the_kubelet_knows_all(self, node):
+    def test_not_if_the_kubelet_has_read_all(self, node):
         assert not node.run(total=10)["restart_needed"]
 
-    def test_where_its_file_is_younger(self, node):
+    def test_if_its_file_is_younger(self, node):
         node.started = time.monotonic() - 100
         os.utime(node.config)
 
@@ -349,12 +349,12 @@ class TestRestart:
         assert said(node) == {"shutdownGracePeriod": "10s"}
         assert done["restart_needed"]
 
-    def test_where_it_has_no_lock(self, node):
+    def test_if_it_has_no_lock(self, node):
         node.locks.remove(KUBELET)
 
         assert node.run(total=10)["restart_needed"]
 
-    def test_not_where_it_does_not_run(self, node):
+    def test_not_if_it_does_not_run(self, node):
         node.started = None
 
         assert not node.run(total=10)["restart_needed"]

@@ -291,7 +291,7 @@ class TestFindKubelet:
 
         assert (found.active, found.known, found.config) == (True, True, "/a")
 
-    def test_by_its_unit_where_it_does_not_run(self):
+    def test_by_its_unit_if_it_does_not_run(self):
         bus = Bus(command=("kubelet", "$ARGS"), environment={"ARGS": "--config=/a --config-dir=/b"})
 
         found = kubelet_files.find_kubelet(bus, "kubelet.service", {})

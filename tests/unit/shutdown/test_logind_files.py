@@ -158,7 +158,7 @@ class TestSpan:
 
 
 class TestWinningName:
-    def test_stays_where_it_wins(self):
+    def test_stays_if_it_wins(self):
         assert logind_files.winning_name([]) == "zz-holdfast.conf"
         assert logind_files.winning_name(["99-kubelet.conf", "unattended-upgrades-logind-maxdelay.conf"]) == (
             "zz-holdfast.conf"

@@ -76,7 +76,7 @@ def test_settings_take_effect_and_are_restored(text, wishes):
 
 
 @given(st.sampled_from(CONFIGS), GROUPS, GROUPS, SECONDS)
-def test_what_others_set_meanwhile_is_what_was_before(text, first, second, seconds):
+def test_a_value_that_others_set_is_the_one_to_restore(text, first, second, seconds):
     node = Node(text)
     node.set(*first)
     # The whole file is written again, as kubeadm does it.
