@@ -7,9 +7,9 @@ A program that waits for an answer is a stack of Python frames. What it does nex
 frame has reached, and on the variables that it still reads. Two programs that have seen different answers, and no
 longer use them, have the same form. This keeps the number of states of the model small.
 
-Python does not show the values of an expression that is only partly evaluated. Constants and the values of variables
-are known from the code. If there are other values, two programs are the same only if they have seen the same answers.
-Python does not show the position in a loop either; the variable of the loop stands for it.
+Python does not show the values of an expression that is only partly evaluated, or what is left of a loop. Constants and
+the values of variables are known from the code. If there are other values, two programs are the same only if they have
+seen the same answers.
 As this may be wrong, :class:`model.programs.Place` follows two histories for each form, and checks that they do the
 same.
 """
@@ -29,7 +29,7 @@ _constants: dict[int, tuple[Any, str]] = {}
 
 # What is known of a value on the stack of a frame. A value that was loaded from a variable has its name.
 Stack = tuple[str, ...]
-SAME, ITERATOR, WITH, HIDDEN = "=", "iterator", "with", "?"
+SAME, WITH, HIDDEN = "=", "with", "?"
 # Instructions that load a value that is the same in each run of a program: methods, functions, modules, constants.
 _SAME_EACH_TIME = ("LOAD_GLOBAL", "LOAD_CONST", "LOAD_ASSERTION_ERROR", "PUSH_NULL")
 _LOADS_VARIABLE = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")
@@ -152,8 +152,8 @@ class _Point:
 
     Attributes:
         live: The variables that may still be read after it.
-        mid_expression: Whether an expression is partly evaluated, or an exception is being handled. The values on the
-            stack are not visible then.
+        mid_expression: Whether an expression is partly evaluated, a loop is not at its end, or an exception is being
+            handled. The values on the stack are not visible then.
         prepares: Whether the next instruction completes it.
     """
 
@@ -190,7 +190,7 @@ def _points(code: CodeType) -> list[_Point]:
 
 def _point_of(item: dis.Instruction, live: frozenset[str], stack: Stack) -> _Point:
     left = stack[: -_taken(item)]
-    loaded = live.union(left) - {SAME, ITERATOR, WITH, HIDDEN}
+    loaded = live.union(left) - {SAME, WITH, HIDDEN}
     return _Point(item.offset, loaded, HIDDEN in left, item.opname == "PRECALL")
 
 
@@ -260,8 +260,6 @@ def _after(item: dis.Instruction, stack: Stack, *, jumps: bool) -> Stack:
     if name in ("LOAD_ATTR", "LOAD_METHOD") and (stack[-1] == SAME or effect):
         # A part of a module, or a method and its object.
         return (*stack[:-1], *[SAME] * effect, stack[-1])
-    if name == "GET_ITER":
-        return (*stack[:-1], ITERATOR)
     if name == "BEFORE_WITH":
         return (*stack[:-1], WITH, HIDDEN)
     if name == "COPY":

@@ -15,11 +15,15 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from model import api
 from model.__main__ import scope_of
+from model.api import NOT_FOUND, Answer
 from model.explore import explore
 from model.fleet import FAULTS, Scope
 from model.machine import Machine
+from model.programs import Call, Program, first_place
 from model.role import ROLE, Plan, UnknownTask
 from model.walk import walk
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 
 
 def one_node(path=ROLE, **faults):
@@ -74,6 +78,22 @@ def test_what_a_program_has_forgotten_makes_no_difference(monkeypatch):
 
     assert few[0] == many[0]
     assert few[1] < many[1]
+
+
+def test_what_is_left_of_a_loop_makes_a_difference():
+    def look(context, _params):
+        for node in context.cluster.items(paths.NODES):
+            context.cluster.find(paths.node(node["metadata"]["name"]))
+        return {}
+
+    first = first_place(Program("look", lambda: (call for call in [Call("Look", look)])))
+    alfa, bravo = (api.stored(paths.node(name), {"metadata": {"name": name}}, 0) for name in ("alfa", "bravo"))
+    one, two = first.after(Answer("list", (alfa,))), first.after(Answer("list", (alfa, bravo)))
+
+    assert one is not two
+    assert one.asked is two.asked
+    assert one.after(NOT_FOUND).asked is None
+    assert two.after(NOT_FOUND).asked is api.request("GET", bravo.path)
 
 
 @pytest.fixture
