@@ -15,9 +15,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import pytest
 
 AT_ONCE = 2
-# Only CPU time counts: on a busy machine, a mutant that waits for its turn does not hang.
+# CPU time counts: on a busy machine, a mutant that waits for its turn does not hang.
 LEAST_CPU_SECONDS = 5
 TIMES_AS_LONG = 10
+# A mutant that only sleeps uses no CPU time: it ends after so many times the seconds of CPU time that it may use.
+TIMES_BY_THE_CLOCK = 5
 # This one tries every minute of weeks, and takes longer than all others together.
 SLOW = "tests/unit/reboot/test_window_rules.py::test_agrees_with_the_oracle"
 
@@ -93,6 +95,7 @@ class Trials:
         try:
             limit = LEAST_CPU_SECONDS + int(TIMES_AS_LONG * sum(self._seconds[item] for item in items))
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+            signal.alarm(TIMES_BY_THE_CLOCK * limit)
             trampoline.set_mutant_under_test(mutant)  # type: ignore[attr-defined]
             status = int(noticed(items))
         finally:
@@ -104,8 +107,8 @@ class Trials:
         while pid not in running:
             pid, status = os.wait()
         code = os.waitstatus_to_exitcode(status)
-        result = {0: "survived", -signal.SIGXCPU: "timeout", -signal.SIGKILL: "timeout"}.get(code, "killed")
-        self._report(running.pop(pid), result)
+        ends = {0: "survived", **dict.fromkeys((-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL), "timeout")}
+        self._report(running.pop(pid), ends.get(code, "killed"))
 
 
 def run(
