@@ -111,8 +111,8 @@ class Trials:
         while pid not in running:
             pid, status = os.wait()
         code = os.waitstatus_to_exitcode(status)
-        ends = {0: "survived", **dict.fromkeys((-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL), "timeout")}
-        self._report(running.pop(pid), ends.get(code, "killed"))
+        stopped = -code in (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
+        self._report(running.pop(pid), "timeout" if stopped else "killed" if code else "survived")
 
 
 def run(
