@@ -1082,7 +1082,7 @@ MUTANTS = [
         "waiting-run-hides-a-reboot",
         6,
         "A run that waits for its turn writes over the record of a reboot that nobody claims, and reboots it again.",
-        Code("_not_ours_to_write", "(claim is None and is_midway(record))", "False"),
+        Code("others_began", "(claim is None and is_midway(record))", "False"),
         "tests/unit/budget/test_node_operation.py::"
         "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
@@ -1474,6 +1474,14 @@ MUTANTS = [
         "tests/unit/guard/test_journey_rules.py::TestCourse::test_a_drain_that_is_not_for_a_guard_is_left_out",
     ),
     # -- 9: what people enter and see
+    Mutant(
+        "wait-shown-on-a-rebooted-node",
+        9,
+        "A node that another run has rebooted says that a reboot is planned.",
+        Code("show_waiting", "others_began(node, work.operation, work.run)", "others_work_on_it(node, work.run)"),
+        "tests/unit/budget/test_lifecycle.py::"
+        "test_a_run_whose_wait_ends_late_does_not_show_it_on_a_node_that_another_run_has_rebooted",
+    ),
     Mutant(
         "address-that-is-an-option",
         9,

@@ -24,6 +24,7 @@ from .._api.runner import Context
 from .._api.watch import retry_conflicts
 from . import runs
 from .lifecycle_rules import ENDS, WAITS, Change, Patch, Work, is_of, may_change, others_work_on_it, patch_of, run_of
+from .node_operation_rules import others_began
 
 _REFUSED = "holdfast-conditions-refused"
 
@@ -104,11 +105,11 @@ def report(context: Context, name: str, change: Change, work: Work) -> tuple[Obj
 
 
 def show_waiting(context: Context, name: str, work: Work, change: Change = WAITS) -> None:
-    """Show that a node waits for its turn, unless another run works on it."""
+    """Show that a node waits for its turn, unless another run works on it, or has rebooted it."""
 
     def attempt() -> None:
         node = read_node(context.cluster, name)
-        if not others_work_on_it(node, work.run):
+        if not others_began(node, work.operation, work.run):
             Report(context, change, work).write(node, {})
 
     retry_conflicts(attempt)

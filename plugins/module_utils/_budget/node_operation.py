@@ -20,7 +20,7 @@ from .._api.watch import retry_conflicts
 from . import claim_rules
 from .lifecycle import Report, write_marks
 from .lifecycle_rules import Work, others_work_on_it
-from .node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, VOLUMES, Phase, advance, change_of, is_midway
+from .node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, VOLUMES, Phase, advance, change_of, others_began
 
 
 def node_operation(context: Context, params: Params) -> Result:
@@ -77,7 +77,8 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object]:
 def _write(cluster: Cluster, params: Params, report: Report | None) -> tuple[Object, Object]:
     node = claim_rules.require_claim(read_node(cluster, params["name"]), _claimant(params), claimed=params["claimed"])
     record = node_rules.record(node, OPERATION)
-    if _not_ours_to_write(record, claim_rules.claim_of(node), params):
+    waits = not (params["claimed"] or params.get("result"))
+    if waits and others_began(node, params["operation"], params.get("run") or ""):
         return node, node
     wanted = advance(record, node, params, to_text(cluster.now()))
     marks: dict[str, Any] = {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
@@ -88,20 +89,6 @@ def _write(cluster: Cluster, params: Params, report: Report | None) -> tuple[Obj
     if report is not None and not others_work_on_it(node, params.get("run") or ""):
         return node, report.write(node, marks)
     return node, write_marks(cluster, node, marks)
-
-
-def _not_ours_to_write(record: dict[str, Any] | None, claim: claim_rules.Claim | None, params: Params) -> bool:
-    """Whether another run works on the node, or has rebooted it, while this run still waits for its turn.
-
-    The claim may be gone in the middle of a reboot. Without its record, the node would be rebooted again.
-    """
-    if params["claimed"] or params.get("result"):
-        return False
-    if claim is not None and claim.run != params.get("run"):
-        return True
-    if record is None or record.get("id") != params["operation"]:
-        return False
-    return record.get("result") == "rebooted" or (claim is None and is_midway(record))
 
 
 def _claimant(params: Params) -> str:

@@ -16,7 +16,7 @@ from .._api.names import CORDON, OPERATION
 from .._api.objects import Object
 from .._api.times import from_text
 from .._shared.bounds import cut, seconds_since
-from .claim_rules import PURPOSE
+from .claim_rules import PURPOSE, claim_of
 from .lifecycle_rules import ENDS, Change, waits
 
 # The phases in which a node waits for its turn.
@@ -64,6 +64,17 @@ def reboot_began(record: Mapping[str, Any] | None, operation: str) -> bool:
 def is_midway(record: Mapping[str, Any]) -> bool:
     """Whether a run has told the node to reboot, or was about to, and did not finish its work on it."""
     return not record.get("result") and record.get("phase") not in (*_BEFORE_THE_REBOOT, "", None)
+
+
+def others_began(node: Object, operation: str, run: str) -> bool:
+    """Whether another run works on the node, or has rebooted it in the operation, while this run waits for its turn.
+
+    The claim may be gone in the middle of a reboot. Without its record, the node would be rebooted again.
+    """
+    claim, record = claim_of(node), _record_of(node, operation)
+    if claim is not None and claim.run != run:
+        return True
+    return record.get("result") == "rebooted" or (claim is None and is_midway(record))
 
 
 def boot_to_end(node: Object, operation: str) -> str:

@@ -139,6 +139,15 @@ def test_a_run_does_not_change_what_another_one_shows(context, cluster):
     assert cluster.conditions() == before
 
 
+@pytest.mark.parametrize("shows", [True, False])
+def test_a_run_whose_wait_ends_late_does_not_show_it_on_a_node_that_another_run_has_rebooted(context, cluster, shows):
+    record = {"name": "node-1", "operation": "other" if shows else "kernel", "run": "other", "claimed": True}
+    take(context, run="other")
+    node_operation(context, {**record, "result": "rebooted"})
+    lifecycle.show_waiting(context, "node-1", ME)
+    assert set(cluster.conditions()) == ({"MaintenancePlanned"} if shows else set())
+
+
 class TestEndOfTheWait:
     @pytest.fixture(autouse=True)
     def waiting(self, context):
