@@ -28,6 +28,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
     change_of,
     daemonsets_before,
     noted,
+    others_began,
     phase_of,
     volumes_before,
 )
@@ -421,6 +422,28 @@ def test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims(steps,
     node_operation(context, {"name": "node-1", "claimed": False, **step(phase, run="other")})
 
     assert (cluster.writes == []) is stays
+
+
+@pytest.mark.parametrize(
+    ("steps", "claimed_by", "began"),
+    [
+        (0, "", False),
+        (1, "run-1", True),
+        (1, "other", False),
+        (4, "", True),
+        (4, "other", False),
+        (6, "", True),
+        (6, "other", True),
+    ],
+)
+def test_others_began(steps, claimed_by, began):
+    """Another run works on the node, or has rebooted it. A run that has the claim resumes the reboot itself."""
+    claim = {"run": claimed_by, "operation": "kernel", "purpose": "rolling_reboot", "since": at(0)}
+    work = [*WORK, (5, step("uncordon", "rebooted"))][:steps]
+    seen = Stored(through(*work), claim if claimed_by else None).node
+
+    assert others_began(seen, "kernel", "other") is began
+    assert others_began(seen, "firmware", "other") is (claimed_by == "run-1")
 
 
 def test_a_run_that_returns_the_node_itself_records_that_it_waits():

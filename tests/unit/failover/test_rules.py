@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CORDON,
@@ -315,8 +317,12 @@ def test_killed_anywhere_it_fences_once_and_taints_only_what_is_off(events):
 
 def test_the_second_check():
     still_down_rules.check_still_down(node(), record("fence"))
-    for back in (node(ready="True"), node(boot=OTHER), node(ready="True", boot=OTHER)):
-        with pytest.raises(CameBack):
+    for back, why in (
+        (node(ready="True"), "is Ready again"),
+        (node(boot=OTHER), f"has booted again (boot ID {OTHER})"),
+        (node(ready="True", boot=OTHER), "is Ready again"),
+    ):
+        with pytest.raises(CameBack, match=re.escape(f"Node {node_rules.name(back)} {why}: ")):
             still_down_rules.check_still_down(back, record("fence"))
 
 
