@@ -153,6 +153,42 @@ class TestDecide:
         assert decision.outcome == REFUSED
         assert decision.why == "1 of 1 allowed are unavailable: alfa failed: it did not come back"
 
+    @pytest.mark.parametrize(
+        ("pause", "ended", "left"),
+        [
+            (60, "08:59:00", 0),
+            (60, "08:59:01", 1),
+            (60, "08:59:50", 50),
+            (60, "09:00:00", 60),
+            # The clocks of two runs differ a little.
+            (60, "09:00:30", 90),
+            (60, "09:01:00", 120),
+            # The clock of a run is wrong.
+            (60, "09:01:01", 0),
+            (0, "09:00:00", 0),
+            (60, "", 0),
+        ],
+    )
+    def test_a_pause_after_the_last_node_of_the_operation(self, pause, ended, left):
+        policy = Policy(max_unavailable="2")
+        entry = {"id": "kernel", "failures": {}, **({"ended": f"2026-11-21T{ended}Z"} if ended else {})}
+        before = ledger_of(policy=policy, operations=[entry])
+
+        decision = decide(before, policy, nodes(), ask("alfa", pause=pause))
+
+        assert (decision.outcome, decision.again_in or 0) == (WAIT if left else GRANTED, left)
+        assert not left or decision.ledger == before
+        assert decide(before, policy, nodes(), ask("alfa", "firmware", pause=pause)).outcome == GRANTED
+
+    def test_the_budget_comes_before_the_pause(self):
+        entry = {"id": "kernel", "failures": {}, "ended": "2026-11-21T09:00:00Z"}
+        taken = ledger_of(slot("bravo"), operations=[entry])
+
+        decision = decide(taken, Policy(), nodes(), ask("alfa", pause=60))
+
+        assert decision.outcome == WAIT
+        assert "bravo has a slot" in decision.why
+
     def test_zero_is_a_pause(self):
         decision = decide(Ledger(), Policy(max_unavailable="0"), nodes(), ask("alfa"))
 

@@ -385,6 +385,56 @@ class TestVolumes:
         assert volumes_before(seen, self.KERNEL) == volumes_before(seen, "") == set()
 
 
+OURS = {"owner": "rolling_reboot", "unschedulable_before": False}
+
+
+class TestUnchecked:
+    """After a reboot without its check, the record of the next operation says that the node has to stay cordoned."""
+
+    def after(self, *phases, unschedulable=True, cordon=OURS, **more):
+        where = node(unschedulable=unschedulable, cordon=cordon)
+        return through(*((number, step(phase), where) for number, phase in enumerate(phases)), (9, step(**more), where))
+
+    @pytest.mark.parametrize(
+        ("seen", "sent", "stays"),
+        [
+            ({}, "reboot", True),
+            ({}, "ready", True),
+            ({}, "drain", False),
+            ({}, "uncordon", False),
+            ({"unschedulable": False}, "reboot", False),
+            ({"cordon": {**OURS, "owner": "drain"}}, "reboot", False),
+            ({"cordon": None}, "reboot", False),
+        ],
+    )
+    def test_begins_with_the_next_operation(self, seen, sent, stays):
+        assert self.after(sent, operation="next", phase="slot", **seen).get("unchecked", False) is stays
+
+    def test_lasts_for_operations_that_do_no_more(self):
+        where = node(unschedulable=True, cordon=OURS)
+        steps = [step("reboot"), step("slot", operation="second"), step("slot", operation="third")]
+        assert through(*((number, each, where) for number, each in enumerate(steps)))["unchecked"] is True
+
+    @pytest.mark.parametrize(
+        ("seen", "then", "stays"),
+        [
+            ({}, {"phase": "cordon"}, True),
+            ({"unschedulable": False}, {"phase": "cordon"}, False),
+            ({"unschedulable": False}, {"phase": "hold"}, True),
+            ({}, {"phase": "drain"}, True),
+            ({}, {"phase": "ready"}, True),
+            ({}, {"phase": "uncordon"}, False),
+            ({}, {"result": "failed"}, True),
+            ({}, {"result": "skipped"}, True),
+            ({}, {"result": "rebooted"}, False),
+        ],
+    )
+    def test_ends_with_the_check_or_with_the_uncordon(self, seen, then, stays):
+        begun = self.after("reboot", operation="kernel-2", phase="slot")
+        where = node(**{"unschedulable": True, "cordon": OURS, **seen})
+        assert advance(begun, where, step(operation="kernel-2", **then), at(20)).get("unchecked", False) is stays
+
+
 class Stored:
     """A cluster with one Node."""
 

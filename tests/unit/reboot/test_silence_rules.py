@@ -83,6 +83,29 @@ def test_an_extension_keeps_what_keeps_the_id():
     assert after["endsAt"] == "2026-11-23T03:09:00.000000Z"
 
 
+NIGHT, SLOW = matcher("team", "night"), matcher("alertname", "Slow.*", regex=True)
+WITHOUT_EQUAL = {name: value for name, value in NIGHT.items() if name != "isEqual"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "same"),
+    [
+        ([NIGHT, SLOW], True),
+        ([SLOW, NIGHT], True),
+        ([SLOW, WITHOUT_EQUAL], True),
+        ([NIGHT], False),
+        ([NIGHT, {**SLOW, "isRegex": False}], False),
+        ([NIGHT, {**SLOW, "isEqual": False}], False),
+        ([{**NIGHT, "name": "shift"}, SLOW], False),
+        ([{**NIGHT, "value": "day"}, SLOW], False),
+    ],
+)
+def test_a_silence_is_the_same_if_its_matchers_are_in_any_order(wanted, same):
+    """Old versions of Alertmanager leave ``isEqual`` out."""
+    assert rules.has_matchers({"matchers": [NIGHT, SLOW]}, wanted) is same
+    assert rules.has_matchers({"matchers": wanted}, [NIGHT, SLOW]) is same
+
+
 def test_one_that_nobody_extends_expires():
     now = datetime(2026, 11, 23, 3, tzinfo=timezone.utc)
     silence = rules.new(rules.read_matchers([], "n"), "4711", "n", now, 90)
