@@ -631,6 +631,24 @@ MUTANTS = [
         "tests/unit/doctor/test_rules.py::test_a_node_that_is_down_stays_as_it_is",
     ),
     Mutant(
+        "canary-of-an-earlier-night",
+        5,
+        "Nodes are rebooted before a canary that needs another reboot tonight.",
+        Code("read_canary", "is_old(record, now, old_after)", "False"),
+        "tests/unit/reboot/test_canary_rules.py::TestDone::test_is_not_what_is_old",
+    ),
+    Mutant(
+        "canaries-looked-at-once",
+        5,
+        "A node is rebooted although a canary broke while the node waited.",
+        Code(
+            "Facts.stale",
+            "replace(self, seen=None, window=None, canaries=None)",
+            "replace(self, seen=None, window=None)",
+        ),
+        "tests/unit/reboot/test_admit.py::test_the_canaries_are_looked_at_again_after_a_wait",
+    ),
+    Mutant(
         "canary-that-is-not-ready-passes",
         5,
         "A canary that goes not Ready during the soak lets the others be rebooted.",
@@ -1082,7 +1100,7 @@ MUTANTS = [
         "waiting-run-hides-a-reboot",
         6,
         "A run that waits for its turn writes over the record of a reboot that nobody claims, and reboots it again.",
-        Code("others_began", "(claim is None and is_midway(record))", "False"),
+        Code("others_began", "is_midway(record)", "False"),
         "tests/unit/budget/test_node_operation.py::"
         "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
@@ -1478,7 +1496,7 @@ MUTANTS = [
         "wait-shown-on-a-rebooted-node",
         9,
         "A node that another run has rebooted says that a reboot is planned.",
-        Code("show_waiting", "others_began(node, work.operation, work.run)", "others_work_on_it(node, work.run)"),
+        Code("others_began", 'record.get("result") == "rebooted"', "False"),
         "tests/unit/budget/test_lifecycle.py::"
         "test_a_run_whose_wait_ends_late_does_not_show_it_on_a_node_that_another_run_has_rebooted",
     ),

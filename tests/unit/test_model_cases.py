@@ -13,8 +13,7 @@ from model.explore import explore
 from model.fleet import Scope
 from model.role import Plan
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules, lifecycle
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import others_work_on_it
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import Facts
 
 pytestmark = pytest.mark.usefixtures("other_rules")
@@ -172,38 +171,6 @@ def test_without_taking_them_over_they_would_stay(monkeypatch):
     monkeypatch.setattr(Facts, "left_behind", False)
 
     assert "promise 3: alfa is left with ['holdfast.dev/claim']" in explore(a_claim_on_a_node_that_is_done()).broken
-
-
-def a_wait_that_ends_late():
-    """A run is about to show that a node waits. Before that, another run of the operation has rebooted the node."""
-    plans = [Plan(f"run-{number}", ("alfa", "bravo"), {"operation": "one"}, number=number) for number in (1, 2)]
-    state = lead_past(Scope(tuple(plans), faults={"death": 1}).begin(), 0, "POST configmaps")
-    before = state = lead_past(lead_past(state, 0, "PUT configmaps"), 1, "PUT configmaps")
-    while "conditions" not in str(state.runs[1].places[0].asked):
-        before, state = state, next(state.steps(1, 0)).after
-    state = happens(lead_past(before, 0, "REBOOT alfa"), "alfa comes back")
-    state = lead_past(state, 0, "PATCH nodes/alfa ['operation', 'claim'")
-    state = lead_past(state, 1, "GET nodes/alfa")
-    if "conditions" in str(state.runs[1].places[0].asked):
-        state = lead_past(state, 1, "PATCH")
-    return happens(state, "run-2 dies", "run-2 is silent for 100 s")
-
-
-def test_a_run_whose_wait_ends_late_leaves_no_sign_of_it():
-    found = explore(a_wait_that_ends_late())
-
-    assert not found.broken, found
-    assert found.whole
-
-
-@pytest.mark.long
-def test_without_a_look_at_the_record_the_sign_would_stay(monkeypatch):
-    """The rule as it was: only the claim of another run counts."""
-    monkeypatch.setattr(lifecycle, "others_began", lambda node, _operation, run: others_work_on_it(node, run))
-
-    found = explore(a_wait_that_ends_late())
-
-    assert "alfa is left with ['holdfast.dev/conditions', 'MaintenancePlanned']" in found.broken
 
 
 # As many states as make the tests fast: no promise is broken in the first steps after the moment in question.

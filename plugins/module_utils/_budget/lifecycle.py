@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context
 from .._api.watch import retry_conflicts
 from . import runs
-from .lifecycle_rules import ENDS, WAITS, Change, Patch, Work, is_of, may_change, others_work_on_it, patch_of, run_of
+from .lifecycle_rules import ENDS, WAITS, Change, Patch, Work, may_change, others_work_on_it, patch_of, run_of
 from .node_operation_rules import others_began
 
 _REFUSED = "holdfast-conditions-refused"
@@ -104,27 +105,30 @@ def report(context: Context, name: str, change: Change, work: Work) -> tuple[Obj
     return retry_conflicts(attempt)
 
 
-def show_waiting(context: Context, name: str, work: Work, change: Change = WAITS) -> None:
-    """Show that a node waits for its turn, unless another run works on it, or has rebooted it."""
+def show_waiting(context: Context, name: str, work: Work, change: Change = WAITS, *, old_after: float = inf) -> None:
+    """Show that a node waits for its turn, unless another run works on it, or has rebooted it.
+
+    Args:
+        old_after: Seconds after which a reboot no longer counts.
+    """
 
     def attempt() -> None:
         node = read_node(context.cluster, name)
-        if not others_began(node, work.operation, work.run):
+        if not others_began(node, work.operation, work.run, context.cluster.now(), old_after):
             Report(context, change, work).write(node, {})
 
     retry_conflicts(attempt)
 
 
 def end_waiting(context: Context, name: str, work: Work) -> None:
-    """Remove the conditions of this run, or of a dead run of the operation, from a node that waits no longer."""
+    """Remove the conditions of this run, or of a dead run, from a node that waits no longer."""
 
     def attempt() -> None:
         node = context.cluster.find(paths.node(name))
         setter = run_of(node) if node else None
         if node is None or setter is None or others_work_on_it(node, work.run):
             return
-        dead = setter and is_of(node, work.operation) and setter not in runs.live_ids(context.cluster)
-        if setter == work.run or dead:
+        if setter == work.run or (setter and setter not in runs.live_ids(context.cluster)):
             Report(context, ENDS, work).write(node, {})
 
     retry_conflicts(attempt)

@@ -107,11 +107,6 @@ def run_of(node: Object) -> str | None:
     return None if record is None else str(record.get("run") or "")
 
 
-def is_of(node: Object, operation: str) -> bool:
-    """Whether our conditions of a Node are of an operation."""
-    return bool(operation) and (node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("operation") == operation
-
-
 def others_work_on_it(node: Object, run: str) -> bool:
     """Whether another run than this one has the claim on a node."""
     claim = claim_of(node)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from math import inf
 from typing import Any
 
 from .._api import node_rules
@@ -78,7 +79,8 @@ def _write(cluster: Cluster, params: Params, report: Report | None) -> tuple[Obj
     node = claim_rules.require_claim(read_node(cluster, params["name"]), _claimant(params), claimed=params["claimed"])
     record = node_rules.record(node, OPERATION)
     waits = not (params["claimed"] or params.get("result"))
-    if waits and others_began(node, params["operation"], params.get("run") or ""):
+    run, old_after = params.get("run") or "", params.get("old_after", inf)
+    if waits and others_began(node, params["operation"], run, cluster.now(), old_after):
         return node, node
     wanted = advance(record, node, params, to_text(cluster.now()))
     marks: dict[str, Any] = {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}

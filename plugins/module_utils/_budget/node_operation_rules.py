@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
+from math import inf
 from typing import Any
 
 from .._api import node_rules
@@ -31,6 +33,8 @@ VOLUMES, DELETED_PODS, OVERRIDDEN_HOLDS = "volumes", "deleted_pods", "overridden
 # 110 pods by default.
 NOTED = {VOLUMES: 250, DELETED_PODS: 50, OVERRIDDEN_HOLDS: 50}
 _KEPT_DAEMONSETS = 250
+# Seconds: longer than any phase. A node can write its own record.
+_LONGEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -66,15 +70,27 @@ def is_midway(record: Mapping[str, Any]) -> bool:
     return not record.get("result") and record.get("phase") not in (*_BEFORE_THE_REBOOT, "", None)
 
 
-def others_began(node: Object, operation: str, run: str) -> bool:
+def is_old(record: Mapping[str, Any], now: datetime, old_after: float) -> bool:
+    """Whether a record is so old that its result says nothing about the node now.
+
+    Args:
+        old_after: Seconds after which a record is old.
+    """
+    return seconds_since(record.get("since"), now) > old_after
+
+
+def others_began(node: Object, operation: str, run: str, now: datetime, old_after: float = inf) -> bool:
     """Whether another run works on the node, or has rebooted it in the operation, while this run waits for its turn.
 
     The claim may be gone in the middle of a reboot. Without its record, the node would be rebooted again.
+
+    Args:
+        old_after: Seconds after which a reboot no longer counts.
     """
     claim, record = claim_of(node), _record_of(node, operation)
-    if claim is not None and claim.run != run:
-        return True
-    return record.get("result") == "rebooted" or (claim is None and is_midway(record))
+    if claim is not None:
+        return claim.run != run
+    return is_midway(record) or (record.get("result") == "rebooted" and not is_old(record, now, old_after))
 
 
 def boot_to_end(node: Object, operation: str) -> str:
@@ -144,8 +160,10 @@ def _whole(record: dict[str, Any]) -> bool:
         from_text(record["since"])
     except (KeyError, TypeError, ValueError, AttributeError):
         return False
-    texts = ("phase", "boot_id_before", "result")
-    return isinstance(record.get("phases"), dict) and all(isinstance(record.get(name), str) for name in texts)
+    texts, phases = ("phase", "boot_id_before", "result"), record.get("phases")
+    if not isinstance(phases, dict) or not all(isinstance(record.get(name), str) for name in texts):
+        return False
+    return all(type(seconds) in (int, float) and 0 <= seconds < _LONGEST for seconds in phases.values())
 
 
 def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:
@@ -182,7 +200,8 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         if names:
             known = dict.fromkeys([*noted(record, record["id"], what), *map(cut, names)])
             record = {**record, what: [*known][: NOTED[what]]}
-    if (phase, result) == (record["phase"], record["result"]):
+    again = result and is_old(record, from_text(now), params.get("old_after", inf))
+    if (phase, result) == (record["phase"], record["result"]) and not again:
         # The next run resumes the phase: it keeps its start, and only the run changes.
         return record if run == record.get("run", "") else {**record, "run": run}
     changed = {**record, "run": run, "result": result, "detail": cut(params.get("detail") or "", 1000)}

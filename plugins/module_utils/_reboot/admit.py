@@ -80,6 +80,10 @@ class _Admission:
         self._context, self._cluster = context, context.cluster
         settings: Params = params["settings"]
         self._params = {**settings, **params}
+        # Runs may resume the same operation night after night. An operation that the user names reboots no node twice.
+        named = settings.get("operation") and not is_fresh_id(settings["operation"])
+        again = settings["when"] != ALWAYS and not named
+        self._old_after = float(settings["adopt_within"]) if again else inf
         self._silences = Silences(params, params["name"], params["run"], context.warn)
         self._work = Work(
             context,
@@ -89,6 +93,7 @@ class _Admission:
             silences=self._silences,
             conditions=settings["lifecycle_conditions"],
             taint=settings.get("prefer_no_schedule", False),
+            old_after=self._old_after,
         )
         # Use the last answer only if it asked for this request. An answer from an earlier pass or run does not count.
         given = params.get("last") or {}
@@ -98,10 +103,6 @@ class _Admission:
         warned = bool(last) and last.get("step") != rules.ASK
         self._settings = _settings(self._params, plan=context.check_mode, again=warned)
         self._given = {name: params.get(name) or last.get(name) for name in ("answer", "shutdown")}
-        # Runs may resume the same operation night after night. An operation that the user names reboots no node twice.
-        named = settings.get("operation") and not is_fresh_id(settings["operation"])
-        again = settings["when"] != ALWAYS and not named
-        self._old_after = float(settings["adopt_within"]) if again else inf
         # The last look at the node. Facts that must be read again are dropped; the group and the boot ID are kept.
         self._last = Seen(params["name"], exists=False)
         self._counted, self._warned = False, False
@@ -327,6 +328,7 @@ class _Admission:
                 "nodes": params["canaries"],
                 "operation": self._settings.operation,
                 "soak": params["soak"],
+                "old_after": self._old_after,
                 "wait_timeout": params["canary_timeout"],
             }
             self._tell("canaries", f"canaries {some(params['canaries'])}, and a soak of {params['soak']} s")

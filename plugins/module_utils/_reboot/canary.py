@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from math import inf
 
 from .._api import paths
 from .._api.cluster import Cluster
@@ -39,7 +40,8 @@ def await_canaries(context: Context, params: Params) -> Result:
     """
     names = _checked(params)
     cluster, deadline = context.cluster, Deadline(params["wait_timeout"])
-    watch = _Watch(cluster, params["operation"], [read_node(cluster, name) for name in names])
+    nodes = [read_node(cluster, name) for name in names]
+    watch = _Watch(cluster, params["operation"], nodes, params.get("old_after", inf))
     watch.check()
     _wait(watch, params["soak"], deadline)
     canaries = list(watch.canaries.values())
@@ -65,12 +67,12 @@ def _checked(params: Params) -> list[str]:
 class _Watch:
     """The canaries as last seen, and a watch for changes."""
 
-    def __init__(self, cluster: Cluster, operation: str, nodes: list[Object]) -> None:
-        self.cluster, self.operation = cluster, operation
+    def __init__(self, cluster: Cluster, operation: str, nodes: list[Object], old_after: float) -> None:
+        self.cluster, self.operation, self._old_after = cluster, operation, old_after
         self._read(nodes)
 
     def _read(self, nodes: list[Object]) -> None:
-        self.canaries = {node["metadata"]["name"]: read_canary(node, self.operation) for node in nodes}
+        self.canaries = {node["metadata"]["name"]: self._canary(node) for node in nodes}
         self._selectors = _selectors(nodes)
 
     def check(self) -> None:
@@ -108,7 +110,10 @@ class _Watch:
                 return
 
     def _keep(self, node: Object) -> Canary | None:
-        return read_canary(node, self.operation) if node["metadata"]["name"] in self.canaries else None
+        return self._canary(node) if node["metadata"]["name"] in self.canaries else None
+
+    def _canary(self, node: Object) -> Canary:
+        return read_canary(node, self.operation, now=self.cluster.now(), old_after=self._old_after)
 
 
 def _wait(watch: _Watch, soak: int, deadline: Deadline) -> None:

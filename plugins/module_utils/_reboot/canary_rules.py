@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any
 
 from .._api import node_rules
@@ -15,6 +16,7 @@ from .._api.errors import Refused
 from .._api.names import EXCLUDE, OPERATION
 from .._api.objects import Object
 from .._api.times import from_text
+from .._budget.node_operation_rules import is_old
 from .._shared.bounds import cut, moment
 
 _DONE = ("rebooted", "skipped")
@@ -65,9 +67,16 @@ class Canary:
         return f"{self.name} has been in phase {self.phase} since {self.since}"
 
 
-def read_canary(node: Object, operation: str) -> Canary:
+def read_canary(node: Object, operation: str, *, now: datetime | None = None, old_after: float = inf) -> Canary:
+    """Read a canary. If its result is old, it may need another reboot, so it has not started.
+
+    Args:
+        now: The time, to tell the age of the record; ``None`` if it does not matter.
+        old_after: Seconds after which a result is old.
+    """
     record = node_rules.record(node, OPERATION) or {}
-    if record.get("id") != operation:
+    old = now is not None and record.get("result") in _DONE and is_old(record, now, old_after)
+    if record.get("id") != operation or old:
         record = {}
     ready = node_rules.ready(node)
     result, boot_id = str(record.get("result") or ""), str(record.get("boot_id_after") or "")

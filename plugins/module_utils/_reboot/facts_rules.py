@@ -281,8 +281,8 @@ class Facts:
         return replace(self, seen=seen)
 
     def stale(self) -> Facts:
-        """After a wait: the node has to be looked at again."""
-        return replace(self, seen=None, window=None)
+        """After a wait: the node and the canaries have to be looked at again."""
+        return replace(self, seen=None, window=None, canaries=None)
 
     def after_holders(self) -> Facts:
         # The wait may take hours, and the control plane may have other nodes since.

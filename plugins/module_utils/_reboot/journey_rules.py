@@ -486,7 +486,7 @@ def _record_of_skipped(facts: Facts) -> str:
 def _record_of_canary(facts: Facts) -> str:
     """Other slices of the job wait for the record of a canary, so record it even if the canary needs no reboot."""
     record = facts.node.record
-    recorded = record.id == facts.settings.operation and record.result
+    recorded = record.id == facts.settings.operation and record.result in ("rebooted", "skipped") and not record.old
     return "skipped" if facts.settings.canary and not recorded else ""
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .failure_rules import LOST
+
 REQUIRE, WARN, IGNORE = "require", "warn", "ignore"
 
 
@@ -79,7 +81,8 @@ def canaries_of_run(results: Sequence[Mapping[str, Any] | None]) -> Canaries:
         results: The result of each, as reports show it; ``None`` for a host that dropped out.
     """
     known = [item or {"name": "of this run", "result": "dropped out", "detail": "no result"} for item in results]
-    bad = [item for item in known if item["result"] not in ("rebooted", "skipped", "postponed")]
+    # A canary that this run has lost is judged by its record, which another run writes.
+    bad = [item for item in known if item["result"] not in ("rebooted", "skipped", "postponed", LOST)]
     if bad:
         first = bad[0]
         return Canaries(

@@ -17,9 +17,8 @@ from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE, Claim, claim_of
 from .._budget.ledger_rules import ACTIVE, FAILED
 from .._budget.lifecycle_rules import others_words, run_of
-from .._budget.node_operation_rules import unchecked
+from .._budget.node_operation_rules import is_old, unchecked
 from .._drain.cordon_rules import others_cordon
-from .._shared.bounds import seconds_since
 from .plan_rules import why_blocked, why_held
 from .quorum_rules import CONTROL_PLANE
 
@@ -239,7 +238,7 @@ def read_seen(
         record=Record(
             **{key: str(record.get(key) or "") for key in ("id", "phase", "result", "boot_id_before")},
             unchecked=unchecked(record),
-            old=now is not None and seconds_since(record.get("since"), now) > old_after,
+            old=now is not None and is_old(record, now, old_after),
         ),
         phases=phases if isinstance(phases, dict) else {},
         claim=claim_of(node),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from .._api.errors import HoldfastError
@@ -39,6 +40,7 @@ class Work:
         silences: The silences of the node's alerts; ``None`` for none.
         conditions: The run shows its work in the lifecycle conditions of the node.
         taint: The node has a taint while it waits for its turn.
+        old_after: Seconds after which an earlier reboot of the operation no longer counts.
         changed: Whether something was changed.
         cordon_ended: Our cordon is removed. If the node stays cordoned, someone else wants that.
     """
@@ -50,13 +52,14 @@ class Work:
     silences: Silences | None = None
     conditions: bool = False
     taint: bool = False
+    old_after: float = inf
     changed: bool = False
     cordon_ended: bool = False
 
     def record(self, phase: str = "", result: str = "", detail: str = "", *, claimed: bool = False) -> dict[str, Any]:
         """Record the phase or the result; return the record."""
         params: dict[str, Any] = {"phase": phase, "result": result, "detail": detail, "claimed": claimed}
-        params.update(lifecycle_conditions=self.conditions, prefer_no_schedule=self.taint)
+        params.update(lifecycle_conditions=self.conditions, prefer_no_schedule=self.taint, old_after=self.old_after)
         found = node_operation(self.context, {"name": self.node, **self._ids, **params})
         self.changed |= found["changed"]
         record: dict[str, Any] = found["operation"] or {}
@@ -117,10 +120,10 @@ class Work:
         change = lifecycle_rules.waits(conditions=self.conditions, taint=self.taint)
         if change:
             with suppress(HoldfastError):
-                lifecycle.show_waiting(self.context, self.node, self._shown, change)
+                lifecycle.show_waiting(self.context, self.node, self._shown, change, old_after=self.old_after)
 
     def end_waiting(self) -> None:
-        """Stop showing that the node waits, for this run or for a dead run of the operation."""
+        """Stop showing that the node waits, for this run or for a dead run."""
         try:
             lifecycle.end_waiting(self.context, self.node, self._shown)
         except HoldfastError as error:

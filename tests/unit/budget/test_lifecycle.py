@@ -153,8 +153,10 @@ class TestEndOfTheWait:
     def waiting(self, context):
         lifecycle.show_waiting(context, "node-1", Work("rolling reboot", "kernel", "other"))
 
-    def test_of_a_dead_run_of_the_operation(self, context, cluster):
-        lifecycle.end_waiting(context, "node-1", ME)
+    @pytest.mark.parametrize("operation", ["kernel", "firmware"])
+    def test_of_a_dead_run(self, context, cluster, operation):
+        """No run resumes an operation after which another one has begun."""
+        lifecycle.end_waiting(context, "node-1", Work("rolling reboot", operation, "me"))
         assert cluster.conditions() == {}
 
     def test_not_of_a_live_run(self, context, cluster):
@@ -162,9 +164,10 @@ class TestEndOfTheWait:
         lifecycle.end_waiting(context, "node-1", ME)
         assert set(cluster.conditions()) == {"MaintenancePlanned"}
 
-    def test_not_of_another_operation(self, context, cluster):
-        lifecycle.end_waiting(context, "node-1", Work("rolling reboot", "firmware", "me"))
-        assert set(cluster.conditions()) == {"MaintenancePlanned"}
+    def test_not_of_a_run_that_works_on_the_node(self, context, cluster):
+        take(context, run="other")
+        lifecycle.end_waiting(context, "node-1", ME)
+        assert set(cluster.conditions()) == {"MaintenanceInProgress"}
 
     def test_the_next_run_waits_in_its_place(self, context, cluster):
         lifecycle.show_waiting(context, "node-1", ME)

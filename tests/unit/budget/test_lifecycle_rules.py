@@ -229,14 +229,6 @@ class TestTaint:
         assert waits(conditions=True, taint=False) == WAITS
 
 
-def test_the_operation_of_the_conditions():
-    node = written(a_node(), STARTS)
-    assert rules.is_of(node, "kernel")
-    assert not rules.is_of(node, "firmware")
-    assert not rules.is_of(a_node(), "kernel")
-    assert not rules.is_of(a_node(), "")
-
-
 def test_a_node_that_stays_in_maintenance_is_named():
     error = rules.still_maintained("n", "another writer maintains it", 30)
     assert error.fields == {"node": "n"}

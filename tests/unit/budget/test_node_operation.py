@@ -483,7 +483,7 @@ def test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims(steps,
         (4, "", True),
         (4, "other", False),
         (6, "", True),
-        (6, "other", True),
+        (6, "other", False),
     ],
 )
 def test_others_began(steps, claimed_by, began):
@@ -492,8 +492,31 @@ def test_others_began(steps, claimed_by, began):
     work = [*WORK, (5, step("uncordon", "rebooted"))][:steps]
     seen = Stored(through(*work), claim if claimed_by else None).node
 
-    assert others_began(seen, "kernel", "other") is began
-    assert others_began(seen, "firmware", "other") is (claimed_by == "run-1")
+    assert others_began(seen, "kernel", "other", START) is began
+    assert others_began(seen, "firmware", "other", START) is (claimed_by == "run-1")
+
+
+@pytest.mark.parametrize(("age", "began"), [(60, True), (61, False)])
+def test_an_old_reboot_no_longer_counts(age, began):
+    seen = Stored(through((0, step("uncordon", "rebooted")))).node
+
+    assert others_began(seen, "kernel", "other", START + timedelta(seconds=age), 60) is began
+    assert others_began(seen, "kernel", "other", START + timedelta(days=9))
+
+
+@pytest.mark.parametrize(("age", "since"), [(60, 0), (61, 61)])
+def test_the_same_result_counts_again_if_the_first_one_is_old(age, since):
+    record = through((0, step("slot", "skipped")))
+
+    assert advance(record, node(), step(result="skipped", run="next", old_after=60), at(age))["since"] == at(since)
+
+
+@pytest.mark.parametrize("seconds", ["x", None, True, -1, 10**400, float("inf"), float("nan"), [], {}])
+def test_a_record_with_broken_times_starts_again(seconds):
+    """A node can write its own record."""
+    record = {**through(*WORK), "phases": {"ready": seconds}}
+
+    assert advance(record, node(), step("uncordon"), at(9))["phases"] == {}
 
 
 def test_a_run_that_returns_the_node_itself_records_that_it_waits():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, EXCLUDE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON as CORDON_MARK
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
     Ledger,
@@ -32,11 +34,15 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import admit
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import Facts, Settings
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusal_rules import Canaries
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn as module
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 GIVEN = {"name": "node-1", "operation": "kernel", "run": "me", "when": "always", "method": "metal3"}
+# An operation that the collection has named. Runs resume it night after night.
+FRESH = "reboot-20261119T080000Z"
 STEPS = ["cordon", "opt_outs", "drain", "reboot", "ready", "finish"]
 
 
@@ -538,6 +544,27 @@ def test_a_canary_that_was_held_and_now_needs_nothing_says_so_too(cluster):
     assert cluster.marks()["operation"]["result"] == "skipped"
 
 
+@pytest.mark.parametrize(
+    ("result", "age", "again"),
+    [("failed", 1, True), ("skipped", 1, False), ("skipped", 27, True), ("rebooted", 27, True)],
+)
+def test_a_canary_that_needs_nothing_any_more_says_so_too(cluster, result, age, again):
+    """A person has repaired it, or the operation lasts for several nights."""
+    old = to_text(cluster.now() - timedelta(hours=age))
+    cluster.node(operation=record("drain", result, id=FRESH, since=old))
+    options = {"operation": FRESH, "when": "required", "answer": {"needed": ""}}
+    assert turn(cluster, **options, **AS_CANARY)["step"] == "skipped"
+    written = cluster.marks()["operation"]
+    assert (written["result"], written["since"] != old) == ("skipped" if again else result, again)
+
+
+def test_the_canaries_are_looked_at_again_after_a_wait():
+    """A canary may break while a node waits for its window or its holders."""
+    waited = Facts(Settings("node-1", "kernel", "me"), canaries=Canaries())
+    for facts in (waited.stale(), waited.after_holders(), waited.after_back()):
+        assert facts.canaries is None
+
+
 def test_the_record_of_a_canary_that_another_run_works_on_stays(cluster):
     theirs = record("drain", id="theirs")
     cluster.node(claim={**DEAD_CLAIM, "operation": "theirs"}, operation=theirs)
@@ -555,6 +582,20 @@ def test_a_held_node_is_put_off(cluster):
 
 
 class TestConditions:
+    @pytest.mark.parametrize("claims", [True, False])
+    def test_of_a_node_that_is_held_and_was_rebooted_long_ago(self, cluster, claims):
+        """Its operation is resumed for several nights. A hold comes before or after the claim."""
+        old = to_text(cluster.now() - timedelta(hours=27))
+        cluster.node(operation=record("uncordon", "rebooted", id=FRESH, since=old))
+        if claims:
+            when_claimed(cluster, cluster.hold)
+        else:
+            cluster.hold()
+        answer = {"needed": "a kernel", "boot_id": "boot-1"}
+        assert turn(cluster, operation=FRESH, when="required", answer=answer, play="first")["step"] == "put_off"
+        assert "claim" not in cluster.marks()
+        assert set(cluster.conditions()) == {"MaintenancePlanned"}
+
     def test_a_claim_starts_the_maintenance(self, cluster):
         turn(cluster)
         assert set(cluster.conditions()) == {"MaintenanceInProgress"}

@@ -79,6 +79,25 @@ class TestDone:
 
         assert canary(advance(SKIPPED, node(), params, at(999))).done == at(30)
 
+    @pytest.mark.parametrize("record", [REBOOTED, SKIPPED])
+    def test_is_not_what_is_old(self, record):
+        """An operation may last several nights, and the canary may need another reboot."""
+        now, age = START + timedelta(hours=9), timedelta(hours=9).total_seconds() - 30
+
+        assert read_canary(node(record=record), "kernel", now=now, old_after=age).done
+        assert read_canary(node(record=record), "kernel", now=now).done
+        assert read_canary(node(record=record), "kernel", now=now, old_after=60).words() == "node-1 has not started"
+
+    def test_is_again_what_is_recorded_after_that(self):
+        params = {"operation": "kernel", "run": "next", "phase": None, "result": "skipped", "old_after": 60}
+
+        assert canary(advance(SKIPPED, node(), params, at(999))).done == at(999)
+
+    def test_a_failure_does_not_get_old(self):
+        seen = read_canary(node(record=FAILED), "kernel", now=START + timedelta(days=9), old_after=60)
+
+        assert seen.result == "failed"
+
     def test_is_not_what_was_in_another_operation(self):
         seen = canary(REBOOTED, operation="firmware")
 

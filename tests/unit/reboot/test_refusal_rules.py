@@ -49,6 +49,7 @@ def test_what_a_node_says_of_its_shutdown(answer, words):
             "Canary b failed (no), so no other node is rebooted. Fix the canary, then run this again.",
             (),
         ),
+        ([{"name": "a", "result": "lost", "detail": "to another run"}], "", ()),
         ([None], "Canary of this run dropped out (no result), so no other node is rebooted.", ()),
     ],
 )
