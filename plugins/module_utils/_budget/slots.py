@@ -128,7 +128,7 @@ class _SlotRequest:
         params = self._params
         raise TimedOut(
             f"Node {params['name']} got no slot of group {params['group']} within {params['wait_timeout']} s: "
-            f"{last.why}. Raise wait_timeout or max_unavailable, or check why the other nodes take so long.",
+            f"{last.why}. Raise wait_timeout, or check why the other nodes take so long.",
             **self._found(last),
         )
 

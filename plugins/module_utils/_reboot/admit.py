@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -361,7 +361,7 @@ class _Admission:
         seconds, window_closes = hold_patience(facts, params["hold_timeout"])
         deadline = Deadline(seconds)
         # If the window closes first, the wait ends without a failure.
-        with suppress(*([TimedOut] if window_closes else [])):
+        with suppress(*([TimedOut] if window_closes else [])), _for_the_role("hold_timeout"):
             if not params["override_holds"]:
                 options = {"node": self._settings.node, "wait_for": "free", "wait_timeout": int(seconds)}
                 leases.lease_hold_info(self._context, options)
@@ -419,7 +419,8 @@ class _Admission:
             self._record("slot")
         patience = int(slot_patience(facts))
         try:
-            self._ask_for_slot(wait_timeout=patience)
+            with _for_the_role("slot_timeout"):
+                self._ask_for_slot(wait_timeout=patience)
         except TimedOut as error:
             message = error.message.replace(f"within {patience} s", f"within {params['slot_timeout']} s", 1)
             return facts.after_turn(error.fields["waited"], error.fields["idle"], message)
@@ -491,7 +492,8 @@ class _Admission:
 
     def _await_quorum(self, _step: Step) -> Facts:
         self._tell("quorum", "the other members of etcd")
-        etcd = _etcd(self._quorum(wait_timeout=self._params["quorum_timeout"]))
+        with _for_the_role("quorum_timeout"):
+            etcd = _etcd(self._quorum(wait_timeout=self._params["quorum_timeout"]))
         if not etcd.kept:
             # Its pods are gone since the first look.
             why = why_no_quorum_known(self._settings.node, etcd, self._settings.etcd_selector)
@@ -525,6 +527,16 @@ class _Admission:
     def _quorum(self, *, wait_timeout: int) -> Result:
         options = {"namespace": "kube-system", "selector": self._params["etcd_selector"], "wait_timeout": wait_timeout}
         return etcd_quorum(self._context, {"name": self._settings.node, **options})
+
+
+@contextmanager
+def _for_the_role(option: str) -> Iterator[None]:
+    """Name the role's variable in an error. The modules that wait have the option ``wait_timeout``."""
+    try:
+        yield
+    except HoldfastError as error:
+        error.message = error.message.replace("wait_timeout", f"rolling_reboot_{option}")
+        raise
 
 
 def _etcd(found: Result) -> Etcd:

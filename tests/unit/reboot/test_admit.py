@@ -780,6 +780,17 @@ def test_the_wait_for_a_slot_ends(cluster):
     with pytest.raises(HoldfastError, match="got no slot of group default within 10 s: 1 of 1 allowed") as caught:
         turn(cluster, play="first", slot_timeout=10, last=WAITED)
     assert caught.value.kind == "timed_out"
+    assert "Raise rolling_reboot_slot_timeout, or" in caught.value.message
+
+
+def test_a_wait_for_the_quorum_that_ends_names_the_variable_of_the_role():
+    cluster = QuietCluster()
+    for name in ("node-1", "node-2", "node-3"):
+        cluster.node(name, labels={CONTROL_PLANE: ""}, ready=name != "node-3")
+        cluster.etcd_pod(name)
+    with pytest.raises(TimedOut) as caught:
+        turn(cluster, quorum_timeout=1, count_others=False)
+    assert caught.value.message.endswith("or raise rolling_reboot_quorum_timeout.")
 
 
 def test_failures_of_other_hosts_are_counted_first(cluster):
@@ -839,6 +850,7 @@ def test_a_blocked_node_is_not_waited_for_with_a_timeout_of_0():
     with pytest.raises(TimedOut, match="still block") as caught:
         turn(cluster, pods=[{"selector": "job=yes"}], hold_timeout=0)
     assert caught.value.fields["stage"] == "waiting"
+    assert "raise rolling_reboot_hold_timeout, or" in caught.value.message
     assert cluster.ledger().slots == {}
 
 
