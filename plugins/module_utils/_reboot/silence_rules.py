@@ -14,9 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from .._api import node_rules
 from .._api.errors import InvalidInput
-from .._api.names import OPERATION
 from .._api.objects import Object
 from .._api.times import to_text
 from .._budget.claim_rules import claim_of
@@ -99,9 +97,9 @@ def node_of(silence: Silence) -> str:
 
 
 def worked_on(node: Object, run: str) -> bool:
-    """Whether the run still works on a Node."""
-    claim, record = claim_of(node), node_rules.record(node, OPERATION) or {}
-    return claim is not None and claim.run == run and not record.get("result")
+    """Whether the run still works on a Node. The write of its result removes its claim."""
+    claim = claim_of(node)
+    return claim is not None and claim.run == run
 
 
 def own(silences: Iterable[Silence], run: str, node: str = "") -> list[Silence]:

@@ -118,10 +118,11 @@ def test_one_that_nobody_extends_expires():
         ({"run": "4711"}, {"phase": "drain", "result": ""}, True),
         ({"run": "4718"}, {"phase": "drain", "result": ""}, False),
         (None, {"phase": "drain", "result": ""}, False),
-        ({"run": "4711"}, {"phase": "ready", "result": "failed"}, False),
+        ({"run": "4711"}, {"phase": "ready", "result": "failed"}, True),
     ],
 )
 def test_whether_the_run_still_works_on_a_node(claim, record, expected):
+    """A run that resumes a failed node has its claim, and the result of the earlier run is still recorded."""
     claimed = {"purpose": "rolling_reboot", "since": "2026-11-23T03:00:00.000000Z", "operation": "kernel"}
     marks = {"holdfast.dev/operation": json.dumps({"id": "kernel", **record})}
     if claim:
