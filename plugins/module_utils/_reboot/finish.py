@@ -11,13 +11,13 @@ from typing import Any, Callable
 
 from .._api import node_rules, paths
 from .._api.errors import Held, HoldfastError
-from .._api.names import CLAIM, CORDON, OPERATION
+from .._api.names import CLAIM, OPERATION
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE, ClaimLost
 from .._budget.node_operation_rules import reboot_began
-from .._drain.cordon_rules import why_it_stays
+from .._drain.cordon_rules import reason_of, why_it_stays
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
 from .end_rules import after_hold, detail_of, detail_of_failure, overrides_of, result_of, steps_after
@@ -196,7 +196,7 @@ class _Failed:
             " ".join(filter(None, (self._why, self._lost))),
             overrides=overrides_of(known.get("operation"), work.operation),
             uncordoned=uncordoned,
-            cordoned=known.get("cordoned_by") == PURPOSE and not (self._lost or work.cordon_ended),
+            cordoned=known.get("cordoned", False) and not (self._lost or work.cordon_ended),
             stays=known.get("stays_cordoned", "") if work.cordon_ended else "",
             unwritten=self._unwritten,
             lost=bool(uncounted),
@@ -255,7 +255,7 @@ class _Failed:
         return {
             "ready": node_rules.ready(node),
             "boot_id": node_rules.boot_id(node),
-            "cordoned_by": (node_rules.record(node, CORDON) or {}).get("owner"),
+            "cordoned": reason_of(node, PURPOSE) is not None,
             "stays_cordoned": why_it_stays(node, PURPOSE),
             "claim": node_rules.record(node, CLAIM),
             "operation": node_rules.record(node, OPERATION),

@@ -281,6 +281,12 @@ def test_a_node_that_is_not_healthy_stays_cordoned_and_keeps_its_slot(cluster, p
     assert cluster.ledger().failed("kernel") == 1
 
 
+def test_a_node_that_a_person_has_uncordoned_does_not_stay_cordoned(cluster):
+    cluster.node(ready=False, claim=CLAIM, cordon=CORDON, operation=record("drain"))
+    assert finish(cluster, failed=BROKEN)["result"]["detail"] == "It timed out."
+    assert "cordon" in cluster.marks()
+
+
 def test_a_reboot_that_was_refused_did_not_switch_the_node_off(cluster):
     at_work(cluster, "reboot")
     found = finish(cluster, failed={"msg": "It is paused.", "error": "refused"})
