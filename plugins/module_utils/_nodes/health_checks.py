@@ -36,10 +36,10 @@ def pause(context: Context, run: str) -> None:
         context.warn(
             "There is no NodeHealthCheck to pause in this cluster. Set rolling_reboot_pause_health_checks to false."
         )
-    live = runs.live_ids(cluster) if checks else frozenset()
     try:
         for check in checks:
-            _change(cluster, check, lambda now: paused(now, run, live))
+            # A run has its Lease before its entry. So the Leases are read after the entries.
+            _change(cluster, check, lambda now: paused(now, run, runs.live_ids(cluster)))
     except HoldfastError:
         # A run that fails here does not reach its end, which resumes them.
         with suppress(HoldfastError):

@@ -76,6 +76,21 @@ def test_the_next_run_ends_the_pause_of_a_dead_one(context, cluster):
     assert entries(cluster) == [OTHERS, MINE]
 
 
+def test_a_run_that_begins_meanwhile_keeps_its_pause(context, cluster):
+    check(cluster, name="a")
+    check(cluster)
+
+    def begin(verb, path, _body):
+        if (verb, path) == ("PATCH", f"{health_checks.PATH}/a"):
+            cluster.hooks.clear()
+            cluster.lives("other")
+            health_checks.pause(context, "other")
+
+    cluster.hooks.append(begin)
+    health_checks.pause(context, "me")
+    assert entries(cluster) == ["holdfast.kubernetes run other", MINE]
+
+
 def test_the_doctor_leaves_a_live_run(context, cluster):
     check(cluster, MINE, OTHERS)
     cluster.lives("me")
