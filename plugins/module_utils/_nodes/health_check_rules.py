@@ -26,9 +26,14 @@ def runs_of(check: Object) -> list[str]:
     return [item.removeprefix(_OURS) for item in requests_of(check) if item.startswith(_OURS)]
 
 
+def dead(check: Object, live: Collection[str]) -> list[str]:
+    """The dead runs that have paused a NodeHealthCheck."""
+    return [name for name in runs_of(check) if name not in live]
+
+
 def paused(check: Object, run: str, live: Collection[str]) -> list[str]:
     """The entries while a run works. Those of dead runs go."""
-    ended = [name for name in runs_of(check) if name != run and name not in live]
+    ended = dead(check, {run, *live})
     kept = resumed(check, ended)
     return kept if _OURS + run in kept else [*kept, _OURS + run]
 

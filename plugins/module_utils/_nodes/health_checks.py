@@ -15,7 +15,7 @@ from .._api.objects import Object
 from .._api.runner import Context
 from .._api.watch import retry_conflicts
 from .._budget import runs
-from .health_check_rules import paused, requests_of, resumed, runs_of
+from .health_check_rules import dead, paused, requests_of, resumed, runs_of
 
 PATH = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks"
 
@@ -48,10 +48,13 @@ def pause(context: Context, run: str) -> None:
 
 
 def resume(cluster: Cluster, run: str) -> None:
-    """Remove the entry of a run from all NodeHealthChecks that have it."""
+    """Remove the entry of a run from all NodeHealthChecks, then the entries of dead runs."""
     for check in listed(cluster):
         if run in runs_of(check):
             _change(cluster, check, lambda now: resumed(now, [run]))
+    for check in listed(cluster):
+        if runs_of(check):
+            _change(cluster, check, lambda now: resumed(now, dead(now, runs.live_ids(cluster))))
 
 
 def resume_one(cluster: Cluster, name: str, run: str) -> bool:

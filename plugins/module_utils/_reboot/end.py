@@ -21,20 +21,21 @@ class LeftOver(HoldfastError):
 def reboot_end(context: Context, params: Params) -> Result:
     """Leave the operation; see the module of the same name."""
     left = [params["left"]] if params["left"] else []
-    if params["paused"] and params["run"] and not context.check_mode:
-        left += _resume(context, params["run"])
     if params["operation"] and not context.check_mode:
         try:
             operations.leave(context.cluster, params)
         except HoldfastError as error:
             left.append(unended(params["operation"], error.message))
+    if params["paused"] and params["run"] and not context.check_mode:
+        # A silent run of the operation has counted as alive until now, and may have left its pause.
+        left += _resume(context, params["run"])
     if left:
         raise LeftOver(" ".join(left))
     return {"changed": False}
 
 
 def _resume(context: Context, run: str) -> list[str]:
-    """End the pause of NodeHealthChecks; return what is left to do."""
+    """End the pauses of NodeHealthChecks by this run and by dead runs; return what is left to do."""
     try:
         health_checks.resume(context.cluster, run)
     except HoldfastError as error:

@@ -76,6 +76,22 @@ def test_the_next_run_ends_the_pause_of_a_dead_one(context, cluster):
     assert entries(cluster) == [OTHERS, MINE]
 
 
+def test_a_run_that_has_died_meanwhile_keeps_no_pause(context, cluster):
+    check(cluster, "holdfast.kubernetes run dead", "holdfast.kubernetes run other", OTHERS)
+    cluster.lives("other")
+    cluster.lives("me")
+    health_checks.resume(cluster, "me")
+    assert entries(cluster) == ["holdfast.kubernetes run other", OTHERS]
+
+
+def test_the_own_pause_ends_although_no_lease_can_be_read(context, cluster):
+    check(cluster, "holdfast.kubernetes run dead", MINE)
+    cluster.broken.append("/leases")
+    with pytest.raises(HoldfastError, match="/leases"):
+        health_checks.resume(cluster, "me")
+    assert entries(cluster) == ["holdfast.kubernetes run dead"]
+
+
 def test_a_run_that_begins_meanwhile_keeps_its_pause(context, cluster):
     check(cluster, name="a")
     check(cluster)
