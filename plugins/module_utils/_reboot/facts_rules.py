@@ -207,7 +207,7 @@ class Facts:
 
     @property
     def left_behind(self) -> bool:
-        """A dead run has left its slot, its claim or its cordon on the node, and this run may return them.
+        """A dead run has left its slot, claim, cordon or opt-outs on the node, and this run may return them.
 
         The run got the slot of a dead run when it began, or still has to take it over. A failed node keeps all of them.
         """
@@ -225,7 +225,8 @@ class Facts:
             if not (node.record.unchecked and node.record.phase in ("hold", "slot")):
                 return False
         owned = not self.attempts and node.slot_is(settings.run, settings.operation)
-        return owned or node.left_by_another(settings.run, settings.operation, restart=settings.restart)
+        opted_out = node.claim is None and node.may_opt_in
+        return owned or opted_out or node.left_by_another(settings.run, settings.operation, restart=settings.restart)
 
     @property
     def stays_cordoned(self) -> str:

@@ -270,13 +270,7 @@ class _Failed:
         self._try(lambda: undone.append(work.uncordon(claimed=False)["freed"]))
         if self._lost:
             return False
-        try:
-            work.opt_in()
-        except HoldfastError as error:
-            work.context.warn(
-                f"The opt-outs of node {work.node} could not be restored: {error.message} The next run on the node "
-                "puts them back, or the playbook holdfast.kubernetes.doctor."
-            )
+        work.try_opt_in()
         return any(undone)
 
     def _count(self, *, healthy: bool) -> list[dict[str, Any]]:

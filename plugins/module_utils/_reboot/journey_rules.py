@@ -247,9 +247,9 @@ def _restore(facts: Facts) -> Step | None:
 
 
 def _given_back(facts: Facts, why: str, record: str) -> Step:
-    """Return slot and claim, and the cordon if it may be undone."""
+    """Return slot and claim, and the cordon and the opt-outs if they may be undone."""
     cordoned = facts.node.cordoned_by == PURPOSE and not facts.node.keeps_cordon
-    return Step(PUT_BACK if cordoned else LEAVE, why, record=record)
+    return Step(PUT_BACK if cordoned or facts.node.may_opt_in else LEAVE, why, record=record)
 
 
 def _slot_passed_on(facts: Facts) -> Step | None:

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any
 
 from .._api import node_rules
-from .._api.names import CORDON, EXCLUDE, FAILOVER, OPERATION, OUT_OF_SERVICE
+from .._api.names import CORDON, EXCLUDE, FAILOVER, OPERATION, OPT_OUTS, OUT_OF_SERVICE
 from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE, Claim, claim_of
 from .._budget.ledger_rules import ACTIVE, FAILED
@@ -70,6 +70,7 @@ class Seen:
         failover: A failover has left its record on the node.
         uncordoned: Someone has uncordoned the node, and left the annotation of its cordon.
         cordoned_again: Someone has done so, and another client has cordoned the node since.
+        opted_out: A run has set opt-outs, and they are not undone.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Seen:
     failover: bool = False
     uncordoned: bool = False
     cordoned_again: bool = False
+    opted_out: bool = False
 
     @property
     def why_later(self) -> str:
@@ -170,6 +172,11 @@ class Seen:
         if self.record.unchecked:
             return "it has not passed its check since its reboot was sent"
         return ""
+
+    @property
+    def may_opt_in(self) -> bool:
+        """Whether the opt-outs of a run may be undone if no run works on the node."""
+        return self.opted_out and self.ready and not (self.others_work or self.keeps_cordon)
 
     def left_by_another(self, run: str, operation: str, *, restart: bool) -> bool:
         """Whether another run has the claim or the slot, and this run gets them if that run is dead.
@@ -251,6 +258,7 @@ def read_seen(
         failover=FAILOVER in node_rules.annotations_of(node),
         uncordoned=not node_rules.unschedulable(node),
         cordoned_again=bool(others_cordon(node)),
+        opted_out=bool((node_rules.record(node, OPT_OUTS) or {}).get("run")),
     )
 
 

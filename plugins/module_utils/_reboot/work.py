@@ -102,6 +102,16 @@ class Work:
         before, after = opt_outs.put_back(self.context, self.node, run=self.run)
         self.changed |= before.facts != after.facts
 
+    def try_opt_in(self) -> None:
+        """Undo the opt-outs of a node that is given back. If that fails, only warn: the next run tries again."""
+        try:
+            self.opt_in()
+        except HoldfastError as error:
+            self.context.warn(
+                f"The opt-outs of node {self.node} could not be restored: {error.message} The next run on the node "
+                "puts them back, or the playbook holdfast.kubernetes.doctor."
+            )
+
     def unclaim(self, *, waits: bool = False) -> None:
         """Give our own claim back, end the silences, and remove our lifecycle conditions; keep another run's claim.
 
@@ -148,7 +158,7 @@ class Work:
     def put_back(self, group: str, record: str, why: str) -> str:
         """Put back a node that is cordoned, and leave it; see :meth:`leave`. Return the outcome as text."""
         found = self.uncordon()
-        self.opt_in()
+        self.try_opt_in()
         self.leave(group, record, why)
         return "is uncordoned" if found["freed"] else "stays cordoned" if found["unschedulable"] else "is given back"
 

@@ -21,7 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     Refused,
     TimedOut,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, EXCLUDE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, EXCLUDE, SCALE_DOWN_DISABLED
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON as CORDON_MARK
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
@@ -54,13 +54,15 @@ def cluster():
     return found
 
 
-def turn(cluster, *, check_mode=False, said=None, **options):
+def turn(cluster, *, check_mode=False, said=None, warned=None, **options):
     ours, others = split({**GIVEN, **options})
     found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate({"settings": settings(**ours), **others})
     assert not found.error_messages
     context = Context(found.validated_parameters, check_mode)
     if said is not None:
         context.say = said.append
+    if warned is not None:
+        context.warn = warned.append
     cluster.dry_run = check_mode
     context.cluster = cluster
     return reboot_turn(context, found.validated_parameters)
@@ -441,6 +443,93 @@ class TestNodeThatADeadRunLeftCordoned:
         assert (found["step"], found["steps"]) == ("go", STEPS)
         assert left.marks()["claim"]["run"] == "me"
         assert left.ledger().slots["node-1"].operation == "kernel"
+
+
+class TestOptOutsOfADeadRun:
+    """A run never ends well and leaves the opt-outs of a dead run behind."""
+
+    @pytest.fixture
+    def left(self, cluster):
+        """The run died between the uncordon and the end of the opt-outs, or could not end them."""
+        opted_out(cluster)
+        return cluster
+
+    def test_they_are_undone_on_a_node_that_is_skipped(self, left):
+        said = []
+        found = turn(left, said=said, **NEEDS_NOTHING)
+
+        assert (found["step"], found["changed"], found["claimed"]) == ("skipped", True, False)
+        assert marks_on(left) == {"holdfast.dev/operation"}
+        assert said == ["Node node-1 is given back: no reboot is required"]
+
+    def test_with_the_claim_of_the_dead_run(self, left):
+        opted_out(left, claim=DEAD_CLAIM, operation=record("uncordon"), labels={EXCLUDE: ""})
+        left.ledger(ledger=slot(claims=1))
+
+        assert turn(left)["step"] == "skipped"
+        assert marks_on(left) == {"holdfast.dev/operation"}
+        assert left.ledger().slots == {}
+
+    def test_they_do_not_delay_a_reboot(self, left):
+        assert turn(left)["step"] == "go"
+        assert SCALE_DOWN_DISABLED in marks_on(left)
+
+    def test_a_plan_does_not_touch_them(self, left):
+        assert turn(left, check_mode=True, **NEEDS_NOTHING)["result"]["verdict"] == "not needed"
+        assert left.writes == []
+
+    @pytest.mark.parametrize(
+        "node",
+        [
+            {"claim": OTHER_CLAIM},
+            {"claim": {**OTHER_CLAIM, "purpose": "failover"}},
+            {"ready": False},
+            {"run": ""},
+            {"unschedulable": True, "failover": {"phase": "recovered"}},
+            {"cordon": {**CORDON, "owner": "failover"}},
+        ],
+        ids=[
+            "a live run works on it",
+            "a failover works on it",
+            "it is down",
+            "a user has set them",
+            "it was failed over",
+            "others have cordoned it",
+        ],
+    )
+    def test_they_stay(self, left, node):
+        opted_out(left, labels={EXCLUDE: ""}, **node)
+        left.lives("dead")
+        before = marks_on(left)
+
+        assert turn(left)["step"] == "skipped"
+        assert marks_on(left) == before
+
+    def test_they_stay_on_a_node_that_has_failed(self, left):
+        left.ledger(ledger=slot(state="failed"))
+        before = marks_on(left)
+
+        assert turn(left, **NEEDS_NOTHING)["step"] == "skipped"
+        assert marks_on(left) == before
+
+    def test_a_machine_that_is_not_reached_is_a_warning(self, left):
+        """Otherwise a node that is skipped would count as a failure, and stop the other nodes."""
+        opted_out(left, machine={"namespace": "metal", "name": "m", "before": None})
+        warned = []
+
+        assert turn(left, warned=warned, **NEEDS_NOTHING)["step"] == "skipped"
+        assert "The opt-outs of node node-1 could not be restored: Machine metal/m" in warned[0]
+        assert marks_on(left) == {"holdfast.dev/operation", "holdfast.dev/opt-outs", SCALE_DOWN_DISABLED}
+
+
+def opted_out(cluster, *, run="dead", machine=None, **node):
+    autoscaler = {"before": None}
+    cluster.node(opt_outs={"run": run, "since": AT, "autoscaler": autoscaler, "machine": machine}, **node)
+    cluster.objects[paths.node("node-1")]["metadata"]["annotations"][SCALE_DOWN_DISABLED] = "true"
+
+
+def marks_on(cluster):
+    return set(cluster.objects[paths.node("node-1")]["metadata"]["annotations"])
 
 
 class TestSlotOfADeadRunOnANodeThatThisRunLeaves:

@@ -710,6 +710,7 @@ seens = st.none() | st.builds(
     failover=st.booleans(),
     uncordoned=st.booleans(),
     cordoned_again=st.booleans(),
+    opted_out=st.booleans(),
 )
 settings_ = st.builds(
     Settings,
