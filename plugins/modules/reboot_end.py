@@ -37,7 +37,8 @@ options:
     required: true
   paused:
     description:
-      - Whether the run may have paused NodeHealthChecks. Their pause ends, even if O(operation) is blank.
+      - Whether the run may have paused NodeHealthChecks. Their pause ends, even if O(operation) is blank. Pauses of
+        dead runs end, too.
     type: bool
     default: false
   left:
