@@ -1097,6 +1097,13 @@ MUTANTS = [
         "tests/unit/reboot/test_admit.py::test_the_quorum_has_to_be_known_when_the_turn_comes",
     ),
     Mutant(
+        "older-label-in-the-budget-of-the-workers",
+        1,
+        "Two control-plane nodes with only the older label are rebooted at the same time.",
+        Code("why_unlabelled", "labelled or not etcd.control_plane", "True"),
+        "tests/unit/reboot/test_admit.py::test_a_node_with_only_the_older_label_of_the_control_plane_is_refused",
+    ),
+    Mutant(
         "waiting-run-hides-a-reboot",
         6,
         "A run that waits for its turn writes over the record of a reboot that nobody claims, and reboots it again.",

@@ -26,6 +26,7 @@ from .refusal_rules import (
     shutdown_warning,
     why_no_quorum_known,
     why_not_alone,
+    why_unlabelled,
 )
 from .turn_rules import time_left
 
@@ -328,6 +329,7 @@ def _refusals(facts: Facts) -> Step | None:
     if facts.etcd is None:
         return Step(LOOK_AT_ETCD)
     why = "" if settings.single_node else why_not_alone(settings.node, facts.etcd)
+    why = why or why_unlabelled(settings.node, facts.etcd, labelled=facts.node.control_plane)
     if not why and not settings.quorum_command:
         why = why_no_quorum_known(settings.node, facts.etcd, settings.etcd_selector)
     if not why and settings.asks_shutdown and not facts.midway:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .failure_rules import LOST
+from .quorum_rules import CONTROL_PLANE, MASTER
 
 REQUIRE, WARN, IGNORE = "require", "warn", "ignore"
 
@@ -100,6 +101,16 @@ def why_not_alone(node: str, etcd: Etcd) -> str:
     return (
         f"Node {node} is the cluster's only {kind}: while it reboots, the API is down. Set rolling_reboot_single_node: "
         "true if you accept that, or leave the host out."
+    )
+
+
+def why_unlabelled(node: str, etcd: Etcd, *, labelled: bool) -> str:
+    """Why a node would take its slot from the budget of the workers, although it is part of the control plane."""
+    if labelled or not etcd.control_plane:
+        return ""
+    return (
+        f"Node {node} has the older label {MASTER}, but not {CONTROL_PLANE}: the budget of the workers would "
+        f"count for it. Run: kubectl label node {node} {CONTROL_PLANE}= (or leave the host out)."
     )
 
 

@@ -988,6 +988,22 @@ def test_control_plane_nodes_have_a_budget_of_their_own(cluster):
     assert cluster.ledger().slots == {}
 
 
+@pytest.mark.parametrize("options", [{}, {"quorum_command": "etcd-check"}])
+def test_a_node_with_only_the_older_label_of_the_control_plane_is_refused(cluster, options):
+    """It would get a slot of the workers, so two members of etcd could go down together."""
+    for name in ("node-1", "node-2", "node-3"):
+        cluster.node(name, labels={"node-role.kubernetes.io/master": ""})
+        cluster.etcd_pod(name)
+    planned = turn(cluster, check_mode=True, **options)["result"]
+    assert planned["verdict"] == "never"
+    cluster.writes.clear()
+    with pytest.raises(Refused, match=f"kubectl label node node-1 {CONTROL_PLANE}= ") as caught:
+        turn(cluster, **options)
+    assert caught.value.message.startswith(planned["detail"])
+    assert (caught.value.fields["claimed"], cluster.ledger().slots) == (False, {})
+    assert not [path for _verb, path, *_more in cluster.writes if "/nodes/" in path]
+
+
 def test_the_user_s_tasks_before_the_slot(cluster):
     files = {"before_slot_tasks": "slot.yml", "check_tasks": "check.yml"}
     first = turn(cluster, **files)

@@ -52,6 +52,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn_r
 
 SETTINGS = Settings(node="node-1", operation="kernel", run="me", when="always", method="metal3")
 SEEN = Seen("node-1", boot_id="boot-1")
+LABELLED = {"control_plane": True}
 MINE = SlotSeen("me", "kernel")
 FULL = tuple(step for step in ROLE_STEPS if step in ("cordon", "opt_outs", "drain", "reboot", "ready", "finish"))
 
@@ -301,9 +302,14 @@ TABLE = {
     "claimed, only node": (claimed(etcd=Etcd(single_node=True)), "go", ""),
     "rebooted, only node": (facts(seen=midway("ready", "boot-2"), etcd=Etcd(single_node=True)), "take_slot", ""),
     "rebooted, etcd not looked at": (facts(seen=midway("ready", "boot-2"), etcd=None), "take_slot", ""),
-    "does not run in pods": (facts(etcd=Etcd(control_plane=True)), "stop", "does not run in pods"),
+    "only the older label of the control plane": (
+        facts({"single_node": True, "quorum_command": True}, etcd=Etcd(control_plane=True, kept=True)),
+        "stop",
+        "kubectl label node node-1 node-role.kubernetes.io/control-plane=",
+    ),
+    "does not run in pods": (facts(seen=LABELLED, etcd=Etcd(control_plane=True)), "stop", "does not run in pods"),
     "does not run in pods, asked by a command": (
-        facts({"quorum_command": True}, etcd=Etcd(control_plane=True)),
+        facts({"quorum_command": True}, LABELLED, etcd=Etcd(control_plane=True)),
         "take_slot",
         "",
     ),
@@ -471,7 +477,7 @@ def test_what_a_step_records_and_asks(known, expected):
         (facts(slot_wait=SlotWait(1, 9999, "full")), "timed_out", "full"),
         (facts(etcd=Etcd(only_control_plane=True)), "refused", "Node node-1 is the cluster's only control-plane node"),
         (
-            facts({"etcd_selector": "component=etcd"}, etcd=Etcd(control_plane=True)),
+            facts({"etcd_selector": "component=etcd"}, LABELLED, etcd=Etcd(control_plane=True)),
             "refused",
             "etcd of control-plane node node-1 does not run in pods: no pod in kube-system matches component=etcd.",
         ),
