@@ -11,7 +11,7 @@ short_description: Check whether etcd keeps its quorum without a node, and wait 
 version_added: 0.1.0
 description:
   - Counts the members of etcd by their pods, one for each node that has such a pod, and says whether enough members
-    remain without the node O(name). A member counts if its pod is Ready, and is on a control-plane node that is Ready.
+    remain without the node O(name). A member counts if its pod and its Node are Ready.
   - With O(wait_timeout), waits by a watch until enough members remain.
   - The module can't check an etcd that runs without pods, outside the cluster; RV(kept) is then null.
 options:
@@ -76,6 +76,10 @@ only_control_plane:
   description: Whether the node is the only control-plane node.
   type: bool
   returned: success
+member:
+  description: Whether the node has a pod of etcd.
+  type: bool
+  returned: success
 members:
   description: The nodes that have a pod of etcd. A pod that has no node yet is listed by its own name.
   type: list
@@ -83,7 +87,7 @@ members:
   returned: success, and failure because of the quorum
   sample: [control-1, control-2, control-3]
 ready_others:
-  description: Other control-plane nodes whose pod of etcd is Ready, and which are Ready themselves.
+  description: Other nodes whose pod of etcd is Ready, and which are Ready themselves.
   type: list
   elements: str
   returned: success, and failure because of the quorum

@@ -141,12 +141,10 @@ def test_a_member_that_is_new_counts(plane):
     assert still_waits(waiting)
     (worker,) = plane.world.nodes()
     plane.world.pod(plane.pod(worker), worker, "etcd")
-    assert still_waits(waiting), "of four three are needed, and the new one is no control-plane node"
+    assert still_waits(waiting), "of four three are needed"
     plane.member_up(plane.names[2])
-    assert still_waits(waiting)
-    plane.world.delete("pods", plane.pod(worker))
 
-    assert waiting.result(PATIENCE)["members"] == plane.names
+    assert waiting.result(PATIENCE)["ready_others"] == sorted([*plane.names[1:], worker])
 
 
 def test_an_external_etcd_can_not_be_judged(plane):

@@ -540,7 +540,8 @@ def _for_the_role(option: str) -> Iterator[None]:
 
 
 def _etcd(found: Result) -> Etcd:
-    return Etcd(**{name: found[name] for name in ("control_plane", "single_node", "only_control_plane", "kept")})
+    names = ("control_plane", "single_node", "only_control_plane", "kept", "member")
+    return Etcd(**{name: found[name] for name in names})
 
 
 def _answer(given: Params | None) -> Answer | None:

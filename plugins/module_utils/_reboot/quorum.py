@@ -57,6 +57,7 @@ def etcd_quorum(context: Context, params: Params) -> Result:
         "control_plane": own,
         "single_node": len(list(islice(cluster.rows(paths.NODES, limit=2), 2))) == 1,
         "only_control_plane": own and control_plane <= {name},
+        "member": name in seen.quorum.members,
         **_facts(seen.quorum, deadline),
     }
 
@@ -83,8 +84,13 @@ def look(cluster: Cluster, params: Params) -> Seen:
     pods = frozenset(
         read_etcd_pod(pod) for pod in cluster.items(_pods_path(params), label_selector=params.get("selector") or "")
     )
-    control_plane = {name: ready for nodes in labelled.values() for name, ready in nodes.items()}
-    return Seen(labelled, pods, quorum_without(params["name"], pods, control_plane))
+    nodes = {name: ready for nodes in labelled.values() for name, ready in nodes.items()}
+    for name in {pod.node for pod in pods} - {params["name"], *nodes}:
+        # A member may run on a node without these labels.
+        node = cluster.find(paths.node(name))
+        if node is not None:
+            nodes[name] = node_rules.ready(node)
+    return Seen(labelled, pods, quorum_without(params["name"], pods, nodes))
 
 
 def _wait(cluster: Cluster, params: Params, seen: Seen, deadline: Deadline) -> Seen:

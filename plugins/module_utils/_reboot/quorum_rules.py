@@ -43,7 +43,7 @@ class Quorum:
 
     Attributes:
         members: Nodes with a member.
-        ready_others: Other control-plane nodes whose member and Node are Ready.
+        ready_others: Other nodes whose member and Node are Ready.
         missing: The other members that don't count, and why.
         only_node_missing: The entries of ``missing`` whose pod is Ready, but whose Node is not.
     """
@@ -90,18 +90,18 @@ def is_control_plane(node: Object) -> bool:
     return any(label in node_rules.labels_of(node) for label in (CONTROL_PLANE, MASTER))
 
 
-def quorum_without(name: str, pods: Collection[EtcdPod], control_plane: Mapping[str, bool]) -> Quorum:
+def quorum_without(name: str, pods: Collection[EtcdPod], nodes: Mapping[str, bool]) -> Quorum:
     """The quorum of etcd while one node is down.
 
     Args:
         name: The node that goes down.
         pods: etcd's pods.
-        control_plane: The control-plane nodes, and whether each is Ready.
+        nodes: The nodes that exist, at least those with a pod of etcd, and whether each is Ready.
     """
     by_node: dict[str, list[EtcdPod]] = {}
     for pod in pods:
         by_node.setdefault(pod.node, []).append(pod)
-    others = {node: _why_missing(by_node[node], control_plane.get(node)) for node in sorted(by_node) if node != name}
+    others = {node: _why_missing(by_node[node], nodes.get(node)) for node in sorted(by_node) if node != name}
     return Quorum(
         members=tuple(sorted(by_node)),
         ready_others=tuple(node for node, why in others.items() if not why),
@@ -113,7 +113,7 @@ def quorum_without(name: str, pods: Collection[EtcdPod], control_plane: Mapping[
 def _why_missing(pods: Collection[EtcdPod], node_ready: bool | None) -> str:
     """Why the member of a node does not count; empty if it counts. Two pods on a node are one member."""
     if node_ready is None:
-        return "it is not a control-plane node"
+        return "its Node does not exist"
     if not any(pod.ready for pod in pods):
         return f"its pod {', '.join(sorted(pod.name for pod in pods))} is not Ready"
     return "" if node_ready else _NODE_NOT_READY

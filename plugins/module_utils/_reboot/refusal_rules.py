@@ -21,12 +21,14 @@ class Etcd:
 
     Attributes:
         kept: Whether etcd keeps its quorum without the node; ``None`` if no member is known.
+        member: The node has a pod of etcd.
     """
 
     control_plane: bool = False
     single_node: bool = False
     only_control_plane: bool = False
     kept: bool | None = None
+    member: bool = False
 
     @property
     def needs_quorum(self) -> bool:
@@ -106,11 +108,12 @@ def why_not_alone(node: str, etcd: Etcd) -> str:
 
 def why_unlabelled(node: str, etcd: Etcd, *, labelled: bool) -> str:
     """Why a node would take its slot from the budget of the workers, although it is part of the control plane."""
-    if labelled or not etcd.control_plane:
+    if labelled or not (etcd.control_plane or etcd.member):
         return ""
+    what = f"has the older label {MASTER}" if etcd.control_plane else "has a pod of etcd"
     return (
-        f"Node {node} has the older label {MASTER}, but not {CONTROL_PLANE}: the budget of the workers would "
-        f"count for it. Run: kubectl label node {node} {CONTROL_PLANE}= (or leave the host out)."
+        f"Node {node} {what}, but not the label {CONTROL_PLANE}: the budget of the workers would count for it. Run: "
+        f"kubectl label node {node} {CONTROL_PLANE}= (or leave the host out)."
     )
 
 

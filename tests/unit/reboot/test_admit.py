@@ -989,10 +989,11 @@ def test_control_plane_nodes_have_a_budget_of_their_own(cluster):
 
 
 @pytest.mark.parametrize("options", [{}, {"quorum_command": "etcd-check"}])
-def test_a_node_with_only_the_older_label_of_the_control_plane_is_refused(cluster, options):
+@pytest.mark.parametrize("role", ["master", "etcd"])
+def test_a_member_of_etcd_without_the_label_of_the_control_plane_is_refused(cluster, options, role):
     """It would get a slot of the workers, so two members of etcd could go down together."""
     for name in ("node-1", "node-2", "node-3"):
-        cluster.node(name, labels={"node-role.kubernetes.io/master": ""})
+        cluster.node(name, labels={f"node-role.kubernetes.io/{role}": ""})
         cluster.etcd_pod(name)
     planned = turn(cluster, check_mode=True, **options)["result"]
     assert planned["verdict"] == "never"
@@ -1002,6 +1003,21 @@ def test_a_node_with_only_the_older_label_of_the_control_plane_is_refused(cluste
     assert caught.value.message.startswith(planned["detail"])
     assert (caught.value.fields["claimed"], cluster.ledger().slots) == (False, {})
     assert not [path for _verb, path, *_more in cluster.writes if "/nodes/" in path]
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_members_of_etcd_on_other_nodes_than_the_control_plane_count(ready):
+    cluster = QuietCluster()
+    for name in ("node-1", "node-2"):
+        cluster.node(name, labels={CONTROL_PLANE: ""})
+    for name in ("etcd-1", "etcd-2", "etcd-3"):
+        cluster.node(name, ready=ready or name == "etcd-1", labels={"node-role.kubernetes.io/etcd": ""})
+        cluster.etcd_pod(name)
+    if ready:
+        assert turn(cluster, quorum_timeout=1)["method"] == "after_etcd"
+    else:
+        with pytest.raises(TimedOut, match="etcd-2: its Node is not Ready; etcd-3: its Node is not Ready"):
+            turn(cluster, quorum_timeout=1)
 
 
 def test_the_user_s_tasks_before_the_slot(cluster):
@@ -1199,7 +1215,8 @@ class TestPlanOfANodeWhoseDrainIsBlocked:
         assert plan(BOUND) == "now"
 
     def test_the_only_node_is_not_drained(self, plan, monkeypatch):
-        etcd = {"control_plane": False, "single_node": True, "only_control_plane": False, "kept": None}
+        etcd = {**dict.fromkeys(("control_plane", "only_control_plane", "member"), False), "kept": None}
+        etcd["single_node"] = True
         monkeypatch.setattr(admit, "etcd_quorum", lambda *_arguments: etcd)
 
         assert plan(BOUND, single_node=True) == "now"

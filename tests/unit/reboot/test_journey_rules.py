@@ -307,6 +307,11 @@ TABLE = {
         "stop",
         "kubectl label node node-1 node-role.kubernetes.io/control-plane=",
     ),
+    "a member of etcd without a label": (
+        facts({"quorum_command": True}, etcd=Etcd(member=True)),
+        "stop",
+        "Node node-1 has a pod of etcd, but not the label node-role.kubernetes.io/control-plane",
+    ),
     "does not run in pods": (facts(seen=LABELLED, etcd=Etcd(control_plane=True)), "stop", "does not run in pods"),
     "does not run in pods, asked by a command": (
         facts({"quorum_command": True}, LABELLED, etcd=Etcd(control_plane=True)),

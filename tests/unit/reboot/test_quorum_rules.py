@@ -68,12 +68,12 @@ def test_a_ready_pod_on_a_node_that_is_not_ready_does_not_count():
     assert quorum.pods_suffice, "it is the Node alone that is waited for"
 
 
-def test_a_member_elsewhere_is_no_help_but_counts_as_one():
-    quorum = quorum_without("a", members("a", "b", "worker"), up("a", "b"))
+def test_a_member_without_a_node_is_no_help_but_counts_as_one():
+    quorum = quorum_without("a", members("a", "b", "gone"), up("a", "b"))
 
     assert quorum.kept is False
     assert quorum.needed == 2
-    assert quorum.missing == {"worker": "it is not a control-plane node"}
+    assert quorum.missing == {"gone": "its Node does not exist"}
     assert not quorum.pods_suffice
 
 
