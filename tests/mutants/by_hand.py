@@ -1118,6 +1118,13 @@ MUTANTS = [
         "tests/unit/reboot/test_admit.py::test_members_of_etcd_on_other_nodes_than_the_control_plane_count",
     ),
     Mutant(
+        "control-plane-in-the-group-of-the-others",
+        1,
+        "Control-plane nodes and other nodes share a group, whose budget is the one of the node that comes first.",
+        Code("_budget", 'settings["group"] == settings["control_plane_group"] != NO_GROUP', "False"),
+        "tests/unit/reboot/test_check_settings.py::test_what_can_not_work_is_named",
+    ),
+    Mutant(
         "waiting-run-hides-a-reboot",
         6,
         "A run that waits for its turn writes over the record of a reboot that nobody claims, and reboots it again.",

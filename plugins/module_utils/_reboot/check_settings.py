@@ -64,6 +64,11 @@ def _budget(settings: Settings) -> None:
             f"control-plane nodes are rebooted one at a time. It is {settings['max_unavailable']}. Leave "
             "rolling_reboot_control_plane_group out, and they have a group of their own."
         )
+    if settings["group"] == settings["control_plane_group"] != NO_GROUP:
+        raise InvalidInput(
+            f"rolling_reboot_group and rolling_reboot_control_plane_group must differ, both are {settings['group']}. "
+            "Leave one of them out, or choose another name."
+        )
 
 
 def _drain(settings: Settings) -> None:

@@ -46,6 +46,10 @@ def test_the_defaults_can_work():
             "none needs rolling_reboot_max_unavailable 1 or 0, because",
         ),
         ({"control_plane_group": "none", "max_unavailable": "10%"}, "because control-plane nodes are rebooted one at"),
+        (
+            {"group": "control-plane"},
+            "rolling_reboot_group and rolling_reboot_control_plane_group must differ, both are control-plane",
+        ),
         ({"max_failed": -1}, "max_failed must be 0 or more"),
         ({"drain_timeout": 0}, "timeout must be positive, it is 0"),
         ({"delete_after": 600, "drain_timeout": 600}, "delete_after must be above 0 and below timeout (600)"),
