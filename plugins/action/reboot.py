@@ -314,6 +314,9 @@ class ActionModule(BuiltinReboot):
         node = self._params.get("node")
         if not node:
             return state
+        if not first and self._params["etcd_selector"]:
+            # The run may have been paused since the last check.
+            require_quorum(self._cluster(), node, self._params["etcd_selector"])
         passed = gate.check(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._passed = passed
         if self._earlier and passed.boot_id not in ("", self._earlier):

@@ -35,8 +35,8 @@ options:
     default: 0
   etcd_selector:
     description:
-      - Label selector of etcd's pods in the namespace C(kube-system). With it, the module checks after the wait of O(inhibitor_timeout) that
-        etcd keeps its quorum without O(node), and fails if it does not.
+      - Label selector of etcd's pods in the namespace C(kube-system). With it, the module checks after the wait of O(inhibitor_timeout),
+        and again directly before the reboot, that etcd keeps its quorum without O(node), and fails if it does not.
       - Only for a control-plane node whose etcd runs in pods.
     type: str
   ready_timeout:

@@ -30,6 +30,11 @@ options:
       - Whether to interrupt holders.
     type: bool
     default: false
+  etcd_selector:
+    description:
+      - Label selector of etcd's pods in the namespace C(kube-system). With it, the module also checks that etcd keeps its
+        quorum without the node, and fails if it does not.
+    type: str
 seealso:
   - module: holdfast.kubernetes.reboot_turn
 author:
@@ -92,6 +97,7 @@ SPEC: dict[str, Any] = {
         "operation": {"type": "str", "required": True},
         "boot_id": {"type": "str", "required": True},
         "override_holds": {"type": "bool", "default": False},
+        "etcd_selector": {"type": "str"},
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -1083,6 +1083,20 @@ MUTANTS = [
         "::TestResumed::test_the_quorum_of_etcd_is_checked_after_the_wait_for_block_locks",
     ),
     Mutant(
+        "quorum-of-before-a-pause-in-the-reboot",
+        3,
+        "A control-plane node is rebooted although etcd lost a member while the run was paused before the reboot.",
+        Code("ActionModule._look", 'not first and self._params["etcd_selector"]', "False"),
+        "tests/unit/test_reboot_action.py::TestResumed::test_the_quorum_of_etcd_is_checked_directly_before_the_reboot",
+    ),
+    Mutant(
+        "quorum-of-before-a-pause-in-the-gate",
+        3,
+        "The user's tasks reboot a control-plane node although etcd lost another member while the run was paused.",
+        Code("reboot_gate", 'params.get("etcd_selector")', "False"),
+        "tests/unit/reboot/test_permit.py::test_the_quorum_of_etcd_is_checked_with_the_holds",
+    ),
+    Mutant(
         "quorum-without-a-wait",
         3,
         "A control-plane node is rebooted although nothing has seen that etcd keeps its quorum.",

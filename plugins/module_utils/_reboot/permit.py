@@ -10,6 +10,7 @@ from .._api.runner import Context, Params, Result
 from .._fencing import last_look
 from .._shared.bounds import plain
 from .plan_rules import why_held
+from .quorum import require_quorum
 
 
 def reboot_gate(context: Context, params: Params) -> Result:
@@ -24,6 +25,9 @@ def reboot_gate(context: Context, params: Params) -> Result:
             override_holds=params["override_holds"],
             boot_id=params["boot_id"],
         )
+        if params.get("etcd_selector"):
+            # The run may have been paused since it waited for the quorum.
+            require_quorum(context.cluster, params["name"], params["etcd_selector"])
         found.check(record)
         return found
 

@@ -65,6 +65,21 @@ def test_a_hold_that_comes_while_the_reboot_is_recorded_counts(cluster):
     assert ask(cluster)["step"] == "held"
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_the_quorum_of_etcd_is_checked_with_the_holds(cluster, late):
+    """The run may be paused after the role's wait for the quorum, or while the reboot is recorded."""
+    for name in ("node-1", "node-2", "node-3"):
+        cluster.etcd_pod(name)
+    cluster.node("node-2")
+    cluster.node("node-3", ready=late)
+    cluster.hooks.append(lambda *_write: cluster.node("node-3", ready=False))
+
+    with pytest.raises(Refused, match="node-1 has to stay up") as caught:
+        ask(cluster, etcd_selector="component=etcd")
+    assert caught.value.fields["gate"] is True
+    assert bool(cluster.writes) is late
+
+
 def test_overridden_holds_are_recorded_before_the_reboot(cluster):
     cluster.hold()
     assert ask(cluster, override_holds=True)["step"] == "go"
