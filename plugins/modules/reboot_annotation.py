@@ -112,6 +112,11 @@ options:
       - Refuses a Node that is Ready, directly before the annotation is written, and one whose boot ID is not O(boot_id).
     type: bool
     default: false
+  etcd_selector:
+    description:
+      - Label selector of etcd's pods in the namespace C(kube-system). With it, the module checks directly before the annotation
+        is written that etcd keeps its quorum without the node, and fails if it does not.
+    type: str
 seealso:
   - module: holdfast.kubernetes.bare_metal_host_info
   - module: holdfast.kubernetes.out_of_service
@@ -329,9 +334,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT, PHASE
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.permit import annotate
 
-OPERATION = reboot_annotation
+OPERATION = annotate
 SPEC: dict[str, Any] = {
     "argument_spec": {
         "bare_metal_host": {"type": "str"},
@@ -345,6 +350,7 @@ SPEC: dict[str, Any] = {
         "override_holds": {"type": "bool", "default": False},
         "boot_id": {"type": "str"},
         "not_ready": {"type": "bool", "default": False},
+        "etcd_selector": {"type": "str"},
         **CLAIMANT,
         **PHASE,
         **auth_options(),

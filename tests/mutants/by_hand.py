@@ -1090,6 +1090,13 @@ MUTANTS = [
         "tests/unit/test_reboot_action.py::TestResumed::test_the_quorum_of_etcd_is_checked_directly_before_the_reboot",
     ),
     Mutant(
+        "quorum-of-before-a-pause-in-the-annotation",
+        1,
+        "The annotation of a host is written although etcd lost a member while the run was paused.",
+        Code("_Annotation._try_to_put", "self._last_check(self._context.cluster, self._target.node)", "None"),
+        "tests/unit/fencing/test_annotation.py::TestLastLook::test_the_check_of_the_caller_is_part_of_it",
+    ),
+    Mutant(
         "quorum-of-before-a-pause-in-the-gate",
         3,
         "The user's tasks reboot a control-plane node although etcd lost another member while the run was paused.",

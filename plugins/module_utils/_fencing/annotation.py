@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from .._api import node_rules
+from .._api.cluster import Cluster
 from .._api.errors import Held, HoldfastError, Refused, TimedOut
 from .._api.names import REBOOT_KEYS
 from .._api.objects import Object, ObjectChange
@@ -49,8 +50,16 @@ class NotDatable(NotOff):
     kind = "not_datable"
 
 
-def reboot_annotation(context: Context, params: Params) -> Result:
-    """Set or remove one reboot annotation, or those that expired; see the module of the same name."""
+# Refuses a node that must not go off, directly before it is told to.
+LastCheck = Callable[[Cluster, str], None]
+
+
+def reboot_annotation(context: Context, params: Params, last_check: LastCheck | None = None) -> Result:
+    """Set or remove one reboot annotation, or those that expired; see the module of the same name.
+
+    Args:
+        last_check: One more check of the node, which is part of the last look.
+    """
     if params["state"] == EXPIRED:
         return {**_empty_result(), **expired_keys.remove(context, params)}
     if params.get("key") is not None:
@@ -59,7 +68,7 @@ def reboot_annotation(context: Context, params: Params) -> Result:
     with run_leases.heartbeat(context.cluster, params.get("run") or ""):
         if params["state"] == "present":
             try:
-                found = _Annotation(context, params, resolve(context, params, host)).put()
+                found = _Annotation(context, params, resolve(context, params, host), last_check).put()
                 return {**found, "step": "rebooted"} if params.get("operation") else found
             except Held as error:
                 if not params.get("operation"):
@@ -116,7 +125,7 @@ def _recorded_holds(held: Sequence[str]) -> tuple[str, ...]:
 class _Annotation:
     """One annotation of one host."""
 
-    def __init__(self, context: Context, params: Params, target: Target) -> None:
+    def __init__(self, context: Context, params: Params, target: Target, last_check: LastCheck | None = None) -> None:
         self._context = context
         self._management = context.management
         self._params = params
@@ -124,7 +133,7 @@ class _Annotation:
         self._mode: str = params["mode"]
         self._run: str = params.get("run") or ""
         self._deadline = Deadline(params["wait_timeout"])
-        self._target = target
+        self._target, self._last_check = target, last_check
 
     # -- present
 
@@ -172,6 +181,8 @@ class _Annotation:
             boot_id=self._params.get("boot_id") or "",
             down=bool(self._params.get("not_ready")),
         )
+        if self._last_check:
+            self._last_check(self._context.cluster, self._target.node)
         if request is None or written is None or not ours:
             # A key of an earlier attempt proves nothing about this boot if the node has booted since.
             written = rules.to_write(

@@ -1,16 +1,26 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate directly before the user's own tasks reboot a node."""
+"""The last checks of a node before the user's own tasks, or the annotation of its host, reboot it."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from .._api.errors import Held, HoldfastError
 from .._api.runner import Context, Params, Result
 from .._fencing import last_look
+from .._fencing.annotation import reboot_annotation
 from .._shared.bounds import plain
 from .plan_rules import why_held
 from .quorum import require_quorum
+
+
+def annotate(context: Context, params: Params) -> Result:
+    """Set or remove a reboot annotation, and check etcd's quorum directly before it; see ``reboot_annotation``."""
+    selector = params.get("etcd_selector")
+    check = partial(require_quorum, selector=selector) if selector else None
+    return reboot_annotation(context, params, check)
 
 
 def reboot_gate(context: Context, params: Params) -> Result:

@@ -129,7 +129,7 @@ class Server:
     def claim(self, run):
         self.annotate(NODE, {"holdfast.dev/claim": json.dumps({"run": run, "operation": "o"})})
 
-    def run(self, **options):
+    def run(self, last_check=None, **options):
         warnings = []
         context = Context({}, False, warnings.append)
         context.__dict__.update(cluster=self, management=self)
@@ -143,7 +143,7 @@ class Server:
             "override_holds": False,
             **options,
         }
-        return {**reboot_annotation(context, params), "warnings": warnings}
+        return {**reboot_annotation(context, params, last_check), "warnings": warnings}
 
 
 def test_a_key_stays_while_only_the_uid_of_the_consumer_has_changed():
@@ -304,6 +304,22 @@ class TestLastLook:
         with pytest.raises(CameBack):
             server.run(boot_id="b", not_ready=True)
         assert (len(looks), server.annotations) == (2, THEIRS)
+
+    def test_the_check_of_the_caller_is_part_of_it(self, monkeypatch):
+        """The process was paused after the check; etcd lost a member before the next one."""
+        server = Server()
+        clock, checked = [0.0], []
+        monkeypatch.setattr(last_look, "steady", lambda: clock[0])
+
+        def check(cluster, node):
+            checked.append((cluster, node))
+            clock[0] += 60
+            if len(checked) == 2:
+                raise Refused("etcd would lose its quorum.")
+
+        with pytest.raises(Refused, match="quorum"):
+            server.run(check)
+        assert (checked, server.annotations) == ([(server, "n")] * 2, THEIRS)
 
     def test_a_key_that_did_not_get_through_is_checked_again(self):
         """It is not sent again by itself: a hold came while the API server was unavailable."""

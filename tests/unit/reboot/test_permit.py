@@ -1,9 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate directly before the user's own tasks reboot a node."""
+"""The last checks of a node before the user's own tasks, or the annotation of its host, reboot it."""
 
 from __future__ import annotations
+
+from contextlib import nullcontext
 
 import pytest
 from unit.reboot.memory_cluster import AT, MemoryCluster
@@ -12,7 +14,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused, TimedOut, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import permit
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.permit import reboot_gate
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.quorum_rules import CONTROL_PLANE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import entry_of, reason_of
 
 CLAIM = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
@@ -78,6 +82,28 @@ def test_the_quorum_of_etcd_is_checked_with_the_holds(cluster, late):
         ask(cluster, etcd_selector="component=etcd")
     assert caught.value.fields["gate"] is True
     assert bool(cluster.writes) is late
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_annotation_of_a_host_needs_the_quorum_too(cluster, monkeypatch, kept):
+    for name in ("node-1", "node-2", "node-3"):
+        cluster.node(name, labels={CONTROL_PLANE: ""}, ready=kept or name != "node-3")
+        cluster.etcd_pod(name)
+
+    def last_look(context, params, check):
+        check(context.cluster, params["node"])
+        return {"changed": True}
+
+    monkeypatch.setattr(permit, "reboot_annotation", last_look)
+    context = Context({})
+    context.cluster = cluster
+    with nullcontext() if kept else pytest.raises(Refused, match="has to stay up"):
+        assert permit.annotate(context, {"node": "node-1", "etcd_selector": "component=etcd"})["changed"]
+
+
+def test_an_annotation_without_a_selector_asks_for_no_quorum(monkeypatch):
+    monkeypatch.setattr(permit, "reboot_annotation", lambda _context, _params, check: check)
+    assert permit.annotate(Context({}), {"node": "node-1"}) is None
 
 
 def test_overridden_holds_are_recorded_before_the_reboot(cluster):
