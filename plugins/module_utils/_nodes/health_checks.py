@@ -49,11 +49,12 @@ def pause(context: Context, run: str) -> None:
 
 def resume(cluster: Cluster, run: str) -> None:
     """Remove the entry of a run from all NodeHealthChecks, then the entries of dead runs."""
-    for check in listed(cluster):
+    checks = listed(cluster)
+    for check in checks:
         if run in runs_of(check):
             _change(cluster, check, lambda now: resumed(now, [run]))
-    for check in listed(cluster):
-        if runs_of(check):
+    for check in checks:
+        if set(runs_of(check)) - {run}:
             _change(cluster, check, lambda now: resumed(now, dead(now, runs.live_ids(cluster))))
 
 

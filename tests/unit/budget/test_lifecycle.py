@@ -155,7 +155,7 @@ class TestEndOfTheWait:
 
     @pytest.mark.parametrize("operation", ["kernel", "firmware"])
     def test_of_a_dead_run(self, context, cluster, operation):
-        """No run resumes an operation after which another one has begun."""
+        """If a run resumes the operation of the dead one, it shows the wait again."""
         lifecycle.end_waiting(context, "node-1", Work("rolling reboot", operation, "me"))
         assert cluster.conditions() == {}
 
