@@ -1154,6 +1154,13 @@ MUTANTS = [
         "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
     Mutant(
+        "other-operation-hides-a-reboot",
+        6,
+        "A run of another operation, which only waits, hides that the node was rebooted.",
+        Code("_own_and_other", 'record.get("result") != "skipped"', "False"),
+        "tests/unit/reboot/test_admit.py::test_a_run_of_another_operation_that_waits_hides_no_reboot",
+    ),
+    Mutant(
         "shutdown-restart-forgotten",
         6,
         "A kubelet that has not started since a run changed its files and died stays as it is.",

@@ -33,6 +33,8 @@ VOLUMES, DELETED_PODS, OVERRIDDEN_HOLDS = "volumes", "deleted_pods", "overridden
 # 110 pods by default.
 NOTED = {VOLUMES: 250, DELETED_PODS: 50, OVERRIDDEN_HOLDS: 50}
 _KEPT_DAEMONSETS = 250
+# Where a record keeps the record of the operation before it.
+EARLIER = "earlier"
 # Seconds: longer than any phase. A node can write its own record.
 _LONGEST = 1e9
 
@@ -87,7 +89,7 @@ def others_began(node: Object, operation: str, run: str, now: datetime, old_afte
     Args:
         old_after: Seconds after which a reboot no longer counts.
     """
-    claim, record = claim_of(node), _record_of(node, operation)
+    claim, record = claim_of(node), record_of(node, operation)
     if claim is not None:
         return claim.run != run
     return is_midway(record) or (record.get("result") == "rebooted" and not is_old(record, now, old_after))
@@ -104,7 +106,7 @@ def daemonsets_before(node: Object, operation: str) -> dict[str, str] | None:
 
     Each has the container of that pod, if the node was rebooted since: the container has ended then.
     """
-    record = _record_of(node, operation)
+    record = record_of(node, operation)
     known = record.get("daemonsets")
     if not isinstance(known, dict):
         return None
@@ -114,7 +116,7 @@ def daemonsets_before(node: Object, operation: str) -> dict[str, str] | None:
 
 def volumes_before(node: Object, operation: str) -> set[str]:
     """The PersistentVolumes that earlier drains of the operation had to wait for, also those that failed."""
-    return set(noted(node_rules.record(node, OPERATION), operation, VOLUMES))
+    return set(noted(record_of(node, operation), operation, VOLUMES))
 
 
 def noted(record: Mapping[str, Any] | None, operation: str, what: str) -> list[str]:
@@ -139,10 +141,23 @@ def stays_cordoned(node: Object) -> bool:
     return bool(record.get("unchecked")) and node_rules.unschedulable(node)
 
 
-def _record_of(node: Object, operation: str) -> dict[str, Any]:
+def record_of(node: Object, operation: str) -> dict[str, Any]:
     """The record of this operation; empty if there is none. A node can write its own record."""
-    record = node_rules.record(node, OPERATION) or {}
-    return record if operation and record.get("id") == operation else {}
+    return _own_and_other(node_rules.record(node, OPERATION) or {}, operation)[0]
+
+
+def _own_and_other(record: dict[str, Any], operation: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The record of this operation and that of another operation that has to be kept; empty if there is none.
+
+    Two operations may work on the same nodes. If a run of one resumes it, it must not reboot the node again.
+    """
+    found = record.get(EARLIER)
+    earlier = found if isinstance(found, dict) else {}
+    if operation and record.get("id") == operation:
+        return record, earlier
+    went = record.get("result") != "skipped" and record.get("phase") not in (*_BEFORE_THE_REBOOT, "", None)
+    other = {key: value for key, value in record.items() if key != EARLIER} if went else earlier
+    return (earlier, other if went else {}) if operation and earlier.get("id") == operation else ({}, other)
 
 
 def change_of(params: Mapping[str, Any]) -> Change | None:
@@ -166,30 +181,37 @@ def _whole(record: dict[str, Any]) -> bool:
     return all(type(seconds) in (int, float) and 0 <= seconds < _LONGEST for seconds in phases.values())
 
 
+def _new_record(operation: str, node: Object, now: str) -> dict[str, Any]:
+    cordon = node_rules.record(node, CORDON)
+    before = bool(cordon.get("unschedulable_before")) if cordon else node_rules.unschedulable(node)
+    return {
+        "id": operation,
+        "started": now,
+        "since": now,
+        "phase": "",
+        "phases": {},
+        "boot_id_before": node_rules.boot_id(node),
+        "versions_before": node_rules.versions(node),
+        "unschedulable_before": before,
+        "result": "",
+        "detail": "",
+    }
+
+
 def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:
     """The record after this step; the same content if the step is already recorded."""
-    result = params.get("result") or ""
-    ended = record is not None and record.get("result") in ("rebooted", "skipped") and not result
+    result, present = params.get("result") or "", record or {}
+    record, other = _own_and_other(present, params["operation"])
     # A node that needs another reboot in the same operation starts again.
-    if record is None or record.get("id") != params["operation"] or ended or not _whole(record):
-        cordoned = node_rules.record(node, CORDON)
-        # The cordon of an earlier operation has to stay, and its record goes.
-        ours = cordoned is not None and cordoned.get("owner") == PURPOSE and node_rules.unschedulable(node)
-        stays = ours and unchecked(record or {})
-        before = bool(cordoned.get("unschedulable_before")) if cordoned else node_rules.unschedulable(node)
-        record = {
-            "id": params["operation"],
-            "started": now,
-            "since": now,
-            "phase": "",
-            "phases": {},
-            "boot_id_before": node_rules.boot_id(node),
-            "versions_before": node_rules.versions(node),
-            "unschedulable_before": before,
-            "result": "",
-            "detail": "",
-            **({"unchecked": True} if stays else {}),
-        }
+    if (record.get("result") in ("rebooted", "skipped") and not result) or not _whole(record):
+        record = _new_record(params["operation"], node, now)
+    if record is not present:
+        cordon = node_rules.record(node, CORDON)
+        ours = cordon is not None and cordon.get("owner") == PURPOSE and node_rules.unschedulable(node)
+        # The cordon of another operation has to stay, and its record may go.
+        stays = {"unchecked": True} if ours and unchecked(present) else {}
+        kept = {key: value for key, value in record.items() if key != "unchecked"}
+        record = {**kept, **stays, **({EARLIER: other} if other else {})}
     phase = params.get("phase") or record["phase"]
     run = params.get("run") or record.get("run", "")
     if phase == "cordon" and record["phase"] in _BEFORE_THE_REBOOT:

@@ -284,13 +284,14 @@ class _Admission:
         params, name = self._params, self._settings.node
         node = self._cluster.find(paths.node(name))
         if node is None:
-            return self._facts.looked(read_seen(name, None))
+            return self._facts.looked(read_seen(name, None, self._settings.operation))
         budget = budget_of(params, control_plane=CONTROL_PLANE in node_rules.labels_of(node))
         ledger = ledger_store.ledger_of(ledger_store.load(self._cluster, budget.group))
         slot = ledger.slots.get(name)
         seen = read_seen(
             name,
             node,
+            self._settings.operation,
             holds=leases.holds_on(self._cluster, name),
             slot=vars(slot) if slot else None,
             blockers=self._blockers(wait_timeout=0)["blockers"] if self._has_blockers else (),

@@ -13,10 +13,10 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.errors import Refused
-from .._api.names import EXCLUDE, OPERATION
+from .._api.names import EXCLUDE
 from .._api.objects import Object
 from .._api.times import from_text
-from .._budget.node_operation_rules import is_old
+from .._budget.node_operation_rules import is_old, record_of
 from .._shared.bounds import cut, moment
 
 _DONE = ("rebooted", "skipped")
@@ -74,9 +74,8 @@ def read_canary(node: Object, operation: str, *, now: datetime | None = None, ol
         now: The time, to tell the age of the record; ``None`` if it does not matter.
         old_after: Seconds after which a result is old.
     """
-    record = node_rules.record(node, OPERATION) or {}
-    old = now is not None and record.get("result") in _DONE and is_old(record, now, old_after)
-    if record.get("id") != operation or old:
+    record = record_of(node, operation)
+    if now is not None and record.get("result") in _DONE and is_old(record, now, old_after):
         record = {}
     ready = node_rules.ready(node)
     result, boot_id = str(record.get("result") or ""), str(record.get("boot_id_after") or "")

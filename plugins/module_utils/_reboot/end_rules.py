@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._api import artifact_rules, node_rules
-from .._api.names import OPERATION
-from .._api.objects import Object
 from .._budget.node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, noted
 from .._shared.bounds import cut, plain, some
 from .journey_rules import PUT_BACK, STOP, Step
@@ -128,11 +126,6 @@ def _versions(record: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         for when, found in known.items()
         if found and isinstance(found, Mapping)
     }
-
-
-def record_of(node: Object | None) -> dict[str, Any]:
-    """The Node's record of an operation; empty if it has none."""
-    return (node_rules.record(node, OPERATION) if node else None) or {}
 
 
 def entry_of(host: Mapping[str, Any], *, check_mode: bool) -> Mapping[str, Any] | None:

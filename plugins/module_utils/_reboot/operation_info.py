@@ -11,7 +11,8 @@ from typing import Any
 from .._api import artifact_rules, node_rules, paths
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
-from .end_rules import line_of, record_of, stats_of, summary_of
+from .._budget.node_operation_rules import record_of
+from .end_rules import line_of, stats_of, summary_of
 from .operation_info_rules import latest, left_of, newest, runs_of, why_not
 
 
@@ -29,9 +30,8 @@ def reboot_operation_info(context: Context, params: Params) -> Result:
     nodes: dict[str, Mapping[str, Any]] = dict(artifact_rules.read(params["results"]))
     left, unnamed = left_of(ledgers, operation)
     for node in cluster.items(paths.NODES) if operation else []:
-        name, record = node_rules.name(node), record_of(node)
-        own = record if record.get("id") == operation else None
-        entry = newest(nodes.get(name), own, left.get(name), name)
+        name = node_rules.name(node)
+        entry = newest(nodes.get(name), record_of(node, operation), left.get(name), name)
         if entry:
             nodes[name] = entry
     entries = [nodes[name] for name in sorted(nodes)]

@@ -17,7 +17,7 @@ from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE, Claim, claim_of
 from .._budget.ledger_rules import ACTIVE, FAILED
 from .._budget.lifecycle_rules import others_words, run_of
-from .._budget.node_operation_rules import is_old, unchecked
+from .._budget.node_operation_rules import is_old, record_of, unchecked
 from .._drain.cordon_rules import others_cordon
 from .plan_rules import why_blocked, why_held
 from .quorum_rules import CONTROL_PLANE
@@ -205,6 +205,7 @@ class Seen:
 def read_seen(
     name: str,
     node: Object | None,
+    operation: str,
     *,
     holds: Sequence[Mapping[str, Any]] = (),
     slot: Mapping[str, Any] | None = None,
@@ -220,6 +221,7 @@ def read_seen(
     Args:
         name: Name of the Node.
         node: The Node object; ``None`` if it does not exist.
+        operation: The operation whose record counts. If there is none, that of another operation does.
         holds: The holds on the node, in the format of results.
         slot: Its slot, in the ledger's format.
         blockers: Pods and alerts that forbid the reboot, in the format of results.
@@ -231,7 +233,8 @@ def read_seen(
     """
     if node is None:
         return Seen(name, exists=False)
-    record = node_rules.record(node, OPERATION) or {}
+    present = node_rules.record(node, OPERATION) or {}
+    record = record_of(node, operation) or present
     phases = record.get("phases")
     inhibited = node_rules.refuses_shutdown(node)
     return Seen(
@@ -244,7 +247,7 @@ def read_seen(
         failed_over=_why_failed_over(node),
         record=Record(
             **{key: str(record.get(key) or "") for key in ("id", "phase", "result", "boot_id_before")},
-            unchecked=unchecked(record),
+            unchecked=unchecked(present),
             old=now is not None and is_old(record, now, old_after),
         ),
         phases=phases if isinstance(phases, dict) else {},

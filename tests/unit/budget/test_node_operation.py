@@ -30,6 +30,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
     noted,
     others_began,
     phase_of,
+    record_of,
     volumes_before,
 )
 
@@ -509,6 +510,57 @@ def test_the_same_result_counts_again_if_the_first_one_is_old(age, since):
     record = through((0, step("slot", "skipped")))
 
     assert advance(record, node(), step(result="skipped", run="next", old_after=60), at(age))["since"] == at(since)
+
+
+STEPS = [
+    *[step(name) for name in ("hold", "slot", "cordon", "drain", "reboot", "ready", "uncordon")],
+    *[step(name, "failed") for name in ("slot", "drain", "reboot", "ready", "uncordon")],
+    step("uncordon", "rebooted"),
+    step(result="skipped"),
+]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["kernel", "firmware"]), st.sampled_from(STEPS)), max_size=9))
+def test_two_operations_over_a_node_do_not_hide_the_reboots_of_each_other(taken):
+    """A run of one of them only waits, or reboots the node. A run of the other one must not reboot it again."""
+    record, went = None, {}
+    for seconds, (operation, params) in enumerate(taken):
+        record = advance(record, node(), {**params, "operation": operation}, at(seconds))
+        own = record_of(Stored(record).node, operation)
+        began = own["phase"] in ("reboot", "ready", "uncordon") and own["result"] != "skipped"
+        went[operation] = (own["phase"], own["result"], own["since"]) if began else None
+        for name, known in went.items():
+            found = record_of(Stored(record).node, name)
+            assert known is None or (found["phase"], found["result"], found["since"]) == known
+        assert "earlier" not in record.get("earlier", {}), "the record does not grow"
+
+
+def test_a_skipped_node_has_the_record_of_its_reboot_in_another_operation():
+    record = through(*WORK, (5, step("uncordon", "rebooted")))
+    for operation in ("firmware", "certificates"):
+        record = advance(record, node(), step(result="skipped", operation=operation), at(9))
+    assert record_of(Stored(record).node, "kernel")["result"] == "rebooted"
+    assert record_of(Stored(record).node, "firmware") == {}, "it may have to be rebooted"
+    assert record_of(Stored(record).node, "") == {}
+
+
+@pytest.mark.parametrize("cordon", [OURS, None])
+@pytest.mark.parametrize("phase", ["reboot", "uncordon"])
+def test_a_resumed_operation_takes_the_cordon_of_the_other_one_into_account(phase, cordon):
+    """The reboot of the other one is not checked. Whether that of this one was does not count any more."""
+    begun = through(*WORK[:4])
+    others = advance(begun, node(), step(phase, operation="firmware"), at(8))
+    where = node(unschedulable=bool(cordon), cordon=cordon)
+    resumed = advance(others, where, step("ready"), at(9))
+    assert resumed.get("unchecked", False) is (cordon is not None and phase == "reboot")
+    assert resumed["earlier"]["id"] == "firmware"
+
+
+@pytest.mark.parametrize("earlier", ["x", None, [], 1, {"id": "kernel"}])
+def test_a_broken_record_of_another_operation_is_as_none(earlier):
+    record = {**through((0, step("hold"))), "id": "firmware", "earlier": earlier}
+    found = advance(record, node(), step("slot"), at(9))
+    assert (found["id"], found["started"], found.get("earlier")) == ("kernel", at(9), None)
 
 
 @pytest.mark.parametrize("seconds", ["x", None, True, -1, 10**400, float("inf"), float("nan"), [], {}])

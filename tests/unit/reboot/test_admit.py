@@ -661,6 +661,25 @@ def test_the_record_of_a_canary_that_another_run_works_on_stays(cluster):
     assert cluster.marks()["operation"] == theirs
 
 
+@pytest.mark.parametrize(
+    ("known", "cordon", "steps"),
+    [
+        (record("uncordon", "rebooted", boot_id_after="boot-2"), None, []),
+        (record("ready", "failed"), CORDON, ["ready", "finish"]),
+        (record("ready"), CORDON, ["ready", "finish"]),
+    ],
+)
+def test_a_run_of_another_operation_that_waits_hides_no_reboot(cluster, known, cordon, steps):
+    """The first operation is resumed after it, and does not reboot the node again."""
+    cluster.node(boot_id="boot-2", unschedulable=bool(cordon), cordon=cordon, operation=known)
+    cluster.hold()
+    with pytest.raises(HoldfastError, match="still held"):
+        turn(cluster, operation="firmware", run="other", hold_timeout=0)
+    assert cluster.marks()["operation"]["id"] == "firmware"
+    del cluster.objects[paths.lease("shop", "node-1")]
+    assert turn(cluster)["steps"] == steps
+
+
 def test_a_held_node_is_put_off(cluster):
     cluster.hold()
     found = turn(cluster, play="first")

@@ -128,13 +128,6 @@ def test_the_entry_of_a_host(turn, error, check_mode, result):
         assert (entry["boot_id_before"], entry["boot_id_after"], entry["phases"]) == (None, None, {})
 
 
-def test_the_record_of_a_node():
-    marked = {"metadata": {"name": "n", "annotations": {"holdfast.dev/operation": '{"id": "kernel"}'}}}
-    assert end_rules.record_of(marked) == {"id": "kernel"}
-    assert end_rules.record_of({"metadata": {"name": "n"}}) == {}
-    assert end_rules.record_of(None) == {}
-
-
 TRAFFIC = {"a": {"requests": 10, "bytes": 2600}, "b": {"requests": 5, "bytes": 1000}, "c": {"requests": 1}}
 
 
