@@ -286,7 +286,7 @@ class TestMachine:
 
     def test_its_opt_out_is_taken_back(self, ward, machine):
         ward.left_by()
-        assert machine.annotations == {SKIP: ""}
+        assert machine.annotations == {SKIP: "holdfast.dev"}
         found = next(item for item in ward.ask()["findings"] if item["kind"] == "opt_outs")
         assert machine.full_name in found["why"]
 
@@ -303,7 +303,7 @@ class TestMachine:
         assert "127.0.0.1:1" in failed["msg"]
         assert kinds(failed, "cleared") >= ALL - {"opt_outs", "run"}
         assert set(ward.ours()) == {"opt-outs", "operation"}
-        assert machine.annotations == {SKIP: ""}
+        assert machine.annotations == {SKIP: "holdfast.dev"}
 
         assert "opt_outs" in kinds(ward.clear(), "cleared")
         assert machine.annotations == {}

@@ -85,7 +85,7 @@ def test_there_and_back(spared):
 
     assert told["changed"]
     assert told["opt_outs"] == {"autoscaler": True, "machine": spared.machine.full_name, "node_health_check": True}
-    assert spared.values == ("true", "")
+    assert spared.values == ("true", "holdfast.dev")
     assert spared.labels[EXCLUDED] == "true"
     assert spared.record["machine"]["before"] is None
     assert spared.run()["changed"] is False
@@ -126,7 +126,7 @@ def test_a_run_killed_after_any_write(installed, world, monkeypatch, start, kill
         spared.run(then)
 
         if then == "present":
-            assert spared.values == ("true", start[1] or "")
+            assert spared.values == ("true", start[1] or "holdfast.dev")
         else:
             assert spared.state == spared.start
 

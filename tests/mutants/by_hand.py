@@ -1488,6 +1488,13 @@ MUTANTS = [
         "tests/unit/nodes/test_opt_outs.py::test_a_value_that_someone_else_changes_stays",
     ),
     Mutant(
+        "paused-run-opts-in-a-machine",
+        8,
+        "A run that was paused while it restored a node removes the Machine's opt-out under the run that took over.",
+        Code("put_back", "record.machine:\n                # Another", "False:\n                # Another"),
+        "tests/unit/nodes/test_opt_outs.py::test_the_machine_of_a_run_that_is_paused_matches_the_record",
+    ),
+    Mutant(
         "others-shutdown-file-taken",
         8,
         "A file of others that has our name is overwritten and removed.",

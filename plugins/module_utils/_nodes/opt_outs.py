@@ -10,7 +10,7 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, NotFound
+from .._api.errors import ApiFailure, HoldfastError, NotFound
 from .._api.names import (
     EXCLUDE_FROM_REMEDIATION,
     MACHINE,
@@ -124,7 +124,13 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
         if record.node_health_check:
             label = optout_rules.label_on_node(node)
             labels[EXCLUDE_FROM_REMEDIATION] = optout_rules.put_back_on_node(label, record.node_health_check)
-        return _State(_write(context.cluster, paths.node(name), node, marks, labels), spared, why_not)
+        try:
+            return _State(_write(context.cluster, paths.node(name), node, marks, labels), spared, why_not)
+        except HoldfastError:
+            if record.machine:
+                # Another run may have taken over since the Node was read, and work under the same record.
+                _match_record(context, name, machine, spared, record.machine)
+            raise
 
     after = retry_conflicts(attempt)
     return first[0], after
@@ -155,7 +161,7 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
             machine, why_not = _find(context, node, known)
         if machine and wanted.machine is None:
             metadata = machine.object["metadata"]
-            before = optout_rules.on_machine(machine.object)
+            before = optout_rules.before_on_machine(optout_rules.on_machine(machine.object))
             wanted = replace(wanted, machine=MachineBefore(metadata["namespace"], metadata["name"], before))
         first.append(_State(node, machine.object if machine else None))
         # A node can write its own record, so only what the user names is set.
@@ -173,27 +179,37 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
         if machine and wanted.machine:
             value = optout_rules.told_on_machine(optout_rules.on_machine(machine.object), wanted.machine)
             spared = _write_machine(context, machine, value)
-            if spared not in (None, machine.object) and not context.check_mode:
-                _check_record(context, name, replace(machine, object=spared), wanted.machine)
+            if _match_record(context, name, machine, spared, wanted.machine):
+                # Look again whether this run still has the claim.
+                raise ApiFailure(f"The opt-outs of node {name} were restored meanwhile. Run this again.", status=409)
         return _State(told, spared, why_not)
 
     after = retry_conflicts(attempt)
     return first[0], after
 
 
-def _check_record(context: Context, name: str, machine: Machine, known: MachineBefore) -> None:
-    """Undo our opt-out of the Machine if its record is gone: another run has taken over and restored the node.
+def _match_record(
+    context: Context, name: str, machine: Machine | None, written: Object | None, known: MachineBefore
+) -> bool:
+    """Have a Machine that this run has changed match the record on its Node, which another run may have changed.
 
-    Raises:
-        ApiFailure: With status 409, so that the caller looks again whether it still has the claim.
+    Args:
+        written: The Machine after the write of this run; ``None`` if it is gone.
+
+    Returns:
+        Whether the Machine did not match.
     """
+    if machine is None or written in (None, machine.object) or context.check_mode:
+        return False
     node = context.cluster.find(paths.node(name))
     record = optout_rules.record_of(node) if node else None
-    if record is None or record.machine is None:
-        _write_machine(
-            context, machine, optout_rules.put_back_on_machine(optout_rules.on_machine(machine.object), known)
-        )
-        raise ApiFailure(f"The opt-outs of node {name} were restored meanwhile. Run this again.", status=409)
+    recorded = record is not None and record.machine is not None
+    value = optout_rules.on_machine(written)
+    wanted = (optout_rules.told_on_machine if recorded else optout_rules.put_back_on_machine)(value, known)
+    if wanted == value:
+        return False
+    _write_machine(context, replace(machine, object=written), wanted)
+    return True
 
 
 def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | None, str]:

@@ -28,8 +28,8 @@ _OURS = "holdfast.dev/"
 # not change them either. Source: the admission plugin NodeRestriction; it allows some more, which say where a node is.
 _RESTRICTED = (".kubernetes.io", ".k8s.io")
 _OPEN = (".kubelet.kubernetes.io", ".node.kubernetes.io")
-# Cluster API checks only whether the annotation exists and ignores its value.
-_SKIP = ""
+# Cluster API checks only whether the annotation exists, so its value can say who set it. Earlier versions set it empty.
+_SKIP, _EARLIER_SKIP = "holdfast.dev", ""
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,11 @@ def on_machine(machine: Object) -> str | None:
     return node_rules.annotations_of(machine).get(SKIP_REMEDIATION)
 
 
+def before_on_machine(value: str | None) -> str | None:
+    """The value to record for a Machine that has no record. Our own value is that of a run that died without one."""
+    return None if value == _SKIP else value
+
+
 def is_opt_out(value: str | None) -> bool:
     """Whether this value of a Node's annotation or label is an opt-out."""
     return value == _TRUE
@@ -204,7 +209,7 @@ def told_on_machine(value: str | None, known: MachineBefore) -> str | None:
 
 def put_back_on_machine(value: str | None, known: MachineBefore) -> str | None:
     """The value for the Machine's annotation after the work."""
-    return _put_back(value, known.before, _SKIP) if known.before is None else value
+    return None if known.before is None and value in (_SKIP, _EARLIER_SKIP) else value
 
 
 def _told(value: str | None, before: str | None, ours: str) -> str | None:

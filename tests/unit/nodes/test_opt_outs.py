@@ -24,7 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_outs import node_opt_outs, put_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_outs import node_opt_outs
 
 NODE = "/api/v1/nodes/n"
 GROUP = "/apis/cluster.x-k8s.io"
@@ -34,6 +34,8 @@ EXCLUDED = "remediation.medik8s.io/exclude-from-remediation"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SKIP = "cluster.x-k8s.io/skip-remediation"
 RECORD = "holdfast.dev/opt-outs"
+# The value on the Machine.
+OURS = "holdfast.dev"
 IS_MACHINE = {"cluster.x-k8s.io/machine": "m", "cluster.x-k8s.io/cluster-namespace": "metal"}
 OTHERS = {"theirs": "kept"}
 
@@ -49,6 +51,7 @@ class Server:
         self.objects = {}
         self.away = False
         self.kill_after = None
+        self.before = lambda path: None
         self.before_write = None
         self.writes = []
 
@@ -56,11 +59,13 @@ class Server:
         return datetime(2026, 5, 4, tzinfo=timezone.utc)
 
     def find(self, path):
+        self.before(path)
         if self.away:
             raise Unreachable("away")
         return copy.deepcopy(self.objects.get(path))
 
     def merge(self, path, patch):
+        self.before(path)
         if self.before_write:
             self.before_write(path)
         metadata = self.objects[path]["metadata"] if path in self.objects else None
@@ -163,7 +168,7 @@ def test_there_and_back_leaves_nothing():
     assert told["changed"]
     assert told["opt_outs"] == {"autoscaler": True, "machine": "metal/m", "node_health_check": True}
     assert told["why_not"] == ""
-    assert world.values == ("true", "")
+    assert world.values == ("true", OURS)
     assert world.label == "true"
     assert world.record == {
         "run": "",
@@ -173,7 +178,7 @@ def test_there_and_back_leaves_nothing():
         "node_health_check": {"before": None},
     }
     assert told["diff"]["before"] == {DISABLED: None, EXCLUDED: None, SKIP: None, RECORD: None}
-    assert told["diff"]["after"] == {DISABLED: "true", EXCLUDED: "true", SKIP: "", RECORD: world.record}
+    assert told["diff"]["after"] == {DISABLED: "true", EXCLUDED: "true", SKIP: OURS, RECORD: world.record}
     assert world.run()["changed"] is False
 
     back = world.run("absent")
@@ -228,26 +233,51 @@ def test_killed_after_any_write_the_next_run_has_the_same_result(on_node, on_mac
     assert worlds[1].state == worlds[1].start
 
 
-def test_a_run_that_was_taken_over_before_its_write_to_the_machine_leaves_nothing():
-    """It was paused. The other run has restored the node, and its record is gone."""
-    world = World()
-    claim = {"operation": "o", "purpose": "rolling_reboot", "since": ""}
+@pytest.mark.parametrize("taken_over_by", [[], ["present"], ["absent"], ["present", "absent"], ["absent", "present"]])
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("state", ["present", "absent"])
+@pytest.mark.parametrize("at", range(1, 9))
+def test_the_machine_of_a_run_that_is_paused_matches_the_record(at, state, begun, taken_over_by):
+    """Another run takes the claim over during the pause before a request, and works on the node or restores it."""
+    world, claim = World(), {"operation": "o", "purpose": "rolling_reboot", "since": ""}
     world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({**claim, "run": "paused"})})
-    context = Context({}, False)
-    context.__dict__.update(cluster=world.server, management=world.server)
-
-    def taken_over(path):
-        if path != world.path:
-            return
-        world.server.before_write = None
-        world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({**claim, "run": "other"})})
-        put_back(context, "n", run="other")
-
-    world.server.before_write = taken_over
-    with pytest.raises(ClaimLost):
+    if begun:
         world.run(run="paused")
 
-    assert world.values == (None, None)
+    def request(_path):
+        requests.append(_path)
+        if len(requests) == at:
+            world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({**claim, "run": "other"})})
+            for step in taken_over_by:
+                world.run(step, run="other")
+
+    requests = []
+    world.server.before = request
+    with contextlib.suppress(ClaimLost):
+        world.run(state, run="paused")
+
+    record = world.record
+    assert world.values[1] == (OURS if record and record["machine"] else None)
+
+
+@pytest.mark.parametrize("value", [OURS, ""])
+def test_the_opt_out_of_a_machine_without_a_record(value):
+    """A run died directly after it had set the opt-out, and another run had removed the record. Or it is a user's."""
+    world = World(on_machine=value)
+    world.run()
+    world.run("absent")
+
+    assert world.values[1] == (None if value == OURS else "")
+
+
+def test_the_opt_out_of_an_earlier_version_is_undone():
+    world = World()
+    world.run()
+    world.server.annotate(world.path, {SKIP: ""})
+    assert not world.run()["changed"]
+    world.run("absent")
+
+    assert world.state == world.start
 
 
 @given(
@@ -338,7 +368,7 @@ def test_what_is_asked_for_later_is_added_to_the_record():
 
     assert world.record["autoscaler"] == {"before": "false"}
     assert world.record["machine"]["before"] is None
-    assert world.values == ("true", "")
+    assert world.values == ("true", OURS)
     world.run("absent")
     assert world.state == world.start
 
@@ -376,7 +406,7 @@ def test_the_older_version_of_the_api():
     for served in (["v1beta1"], ["v1beta1", "v1beta2"]):
         world = World(version="v1beta1", served=served)
         world.run()
-        assert world.values == ("true", "")
+        assert world.values == ("true", OURS)
         world.run("absent")
         assert world.state == world.start
 
@@ -448,7 +478,7 @@ def test_another_client_writes_first(state):
     assert world.run(state)["changed"]
 
     assert seen == {NODE, world.path}
-    assert world.values == (("true", "") if state == "present" else (None, None))
+    assert world.values == (("true", OURS) if state == "present" else (None, None))
 
 
 def test_a_run_that_lost_its_claim_stops():
