@@ -1154,6 +1154,13 @@ MUTANTS = [
         "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
     Mutant(
+        "resumed-after-it-was-given-back",
+        6,
+        "A node that another operation has given back before its reboot is rebooted outside the window.",
+        Code("Seen.midway", "2 if record.result else 1", "2 if record.result else 0"),
+        "tests/unit/reboot/test_journey_rules.py::test_a_node_is_midway",
+    ),
+    Mutant(
         "other-operation-hides-a-reboot",
         6,
         "A run of another operation, which only waits, hides that the node was rebooted.",
@@ -1491,7 +1498,7 @@ MUTANTS = [
         "paused-run-opts-in-a-machine",
         8,
         "A run that was paused while it restored a node removes the Machine's opt-out under the run that took over.",
-        Code("put_back", "record.machine:\n                # Another", "False:\n                # Another"),
+        Code("_match_record", "record.machine is not None", "False"),
         "tests/unit/nodes/test_opt_outs.py::test_the_machine_of_a_run_that_is_paused_matches_the_record",
     ),
     Mutant(

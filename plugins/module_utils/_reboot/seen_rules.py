@@ -113,16 +113,15 @@ class Seen:
     def midway(self, operation: str) -> bool:
         """Whether a run of the operation left the node in the middle of its reboot.
 
-        That run was killed, or the node failed. A failed node resumes if it has its new boot or still has our cordon:
+        That run was killed, or the node failed. Before the reboot, the node is midway only under our cordon: without
+        it, a run has given the node back. A failed node resumes if it has its new boot or still has our cordon:
         someone repaired it, and only the remaining steps are taken. If it failed before its reboot, both are needed.
         """
         record = self.record
-        if record.id != operation:
+        if record.id != operation or record.phase not in WORK or record.result not in ("", "failed"):
             return False
-        if not record.result:
-            return record.phase in WORK
         signs = (record.phase in WENT, self.new_boot(), self.cordoned_by == PURPOSE)
-        return record.result == "failed" and record.phase in WORK and sum(signs) >= 2
+        return sum(signs) >= (2 if record.result else 1)
 
     def went(self, operation: str) -> bool:
         """Whether the reboot of a node that is midway was sent, or happened: only its remaining steps are left."""

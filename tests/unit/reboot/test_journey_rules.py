@@ -68,7 +68,7 @@ def claimed(settings=None, seen=None, **more):
 
 def midway(phase, boot_id="boot-1", **more):
     record = Record("kernel", phase, more.pop("result", ""), "boot-1")
-    return {"record": record, "boot_id": boot_id, **more}
+    return {"record": record, "boot_id": boot_id, "cordoned_by": "rolling_reboot", **more}
 
 
 def test_the_next_attempt_begins_from_the_start():
@@ -118,32 +118,32 @@ TABLE = {
     ),
     "excluded": (facts(seen={"excluded": True}), "skipped", "it has the label holdfast.dev/exclude"),
     "excluded, and left in its drain": (
-        facts(seen=midway("drain", excluded=True, cordoned_by="rolling_reboot", claim=ANOTHER)),
+        facts(seen=midway("drain", excluded=True, claim=ANOTHER)),
         "take_over",
         "it has the label holdfast.dev/exclude",
     ),
     "excluded, left in its drain, and claimed to give it back": (
-        claimed(seen=midway("drain", excluded=True, cordoned_by="rolling_reboot"), restores=EXCLUDED),
+        claimed(seen=midway("drain", excluded=True), restores=EXCLUDED),
         "put_back",
         "it has the label holdfast.dev/exclude",
     ),
     "excluded, and claimed in its drain": (
-        claimed(seen=midway("drain", excluded=True, cordoned_by="rolling_reboot")),
+        claimed(seen=midway("drain", excluded=True)),
         "put_back",
         "it has the label holdfast.dev/exclude",
     ),
     "excluded, and down in its drain": (
-        claimed(seen=midway("drain", excluded=True, cordoned_by="rolling_reboot", ready=False)),
+        claimed(seen=midway("drain", excluded=True, ready=False)),
         "await_back",
         "",
     ),
     "excluded, down in its drain, and waited for": (
-        claimed(seen=midway("drain", excluded=True, cordoned_by="rolling_reboot", ready=False), back_waited=True),
+        claimed(seen=midway("drain", excluded=True, ready=False), back_waited=True),
         "stop",
         "was excluded after a run had cordoned it, and is not Ready",
     ),
     "excluded, and its reboot was sent": (
-        facts(seen=midway("reboot", excluded=True, cordoned_by="rolling_reboot")),
+        facts(seen=midway("reboot", excluded=True)),
         "take_slot",
         "",
     ),
@@ -153,12 +153,12 @@ TABLE = {
         "",
     ),
     "excluded, and uncordoned after its reboot was recorded": (
-        facts(seen=midway("reboot", excluded=True, cordoned_by="rolling_reboot", uncordoned=True, claim=ANOTHER)),
+        facts(seen=midway("reboot", excluded=True, uncordoned=True, claim=ANOTHER)),
         "take_over",
         "it has the label holdfast.dev/exclude",
     ),
     "excluded, and cordoned again after its reboot was recorded": (
-        facts(seen=midway("reboot", excluded=True, cordoned_by="rolling_reboot", cordoned_again=True, claim=ANOTHER)),
+        facts(seen=midway("reboot", excluded=True, cordoned_again=True, claim=ANOTHER)),
         "take_over",
         "it has the label holdfast.dev/exclude",
     ),
@@ -292,7 +292,12 @@ TABLE = {
         "",
     ),
     "cordoned by other work meanwhile": (claimed(seen={"cordoned_by": "x"}), "leave", "cordoned by x"),
-    "midway, and cordoned by other work": (claimed(seen=midway("drain", cordoned_by="x")), "go", ""),
+    "midway, and cordoned by other work": (claimed(seen=midway("reboot", cordoned_by="x")), "go", ""),
+    "given back, and cordoned by other work": (
+        claimed(seen=midway("drain", cordoned_by="x")),
+        "leave",
+        "cordoned by x",
+    ),
     "cordoned by an earlier rolling reboot": (facts(seen={"cordoned_by": "rolling_reboot"}), "take_slot", ""),
     "etcd not looked at": (facts(etcd=None), "look_at_etcd", ""),
     "only node": (facts(etcd=Etcd(single_node=True)), "stop", "the cluster's only node: "),
@@ -510,11 +515,11 @@ def test_every_step_is_in_the_table():
         (claimed(seen=midway("cordon")), FULL),
         (claimed(seen=midway("drain")), FULL),
         (claimed(seen=midway("drain", "boot-2")), FULL),
-        (claimed(seen=midway("reboot", cordoned_by="rolling_reboot")), ("reboot", "ready", "finish")),
+        (claimed(seen=midway("reboot")), ("reboot", "ready", "finish")),
         # Its run failed there, gave the node back, and died before it recorded that.
-        (claimed(seen=midway("reboot")), FULL),
+        (claimed(seen=midway("reboot", cordoned_by="")), FULL),
         # A person has uncordoned it, so its pods may be there again.
-        (claimed(seen=midway("reboot", cordoned_by="rolling_reboot", uncordoned=True)), FULL),
+        (claimed(seen=midway("reboot", uncordoned=True)), FULL),
         (claimed(seen=midway("reboot", "boot-2")), ("ready", "finish")),
         (claimed(seen=midway("uncordon", "boot-2")), ("ready", "finish")),
         (claimed(etcd=Etcd(single_node=True)), ("cordon", "opt_outs", "reboot", "ready", "finish")),
@@ -549,7 +554,9 @@ def test_the_steps_of_the_user_that_have_files():
     [
         ("hold", "boot-1", "", "", False),
         ("slot", "boot-1", "", "", False),
-        *((phase, "boot-1", "", "", True) for phase in WORK),
+        # Without the cordon, a run has given the node back, and has not closed the record of another operation.
+        *((phase, "boot-1", "", "", phase in WENT) for phase in WORK),
+        *((phase, "boot-1", "", "rolling_reboot", True) for phase in WORK),
         *((phase, "boot-1", "failed", "", False) for phase in WORK),
         *((phase, "boot-1", "failed", "rolling_reboot", phase in WENT) for phase in WORK),
         *((phase, "boot-2", "failed", "", phase in WENT) for phase in WORK),
@@ -566,7 +573,7 @@ def test_a_node_is_midway(phase, boot_id, result, cordoned_by, expected):
 
 
 def test_a_node_that_failed_in_its_drain_and_was_repaired_by_a_reboot_is_only_finished():
-    failed = midway("drain", "boot-2", result="failed", cordoned_by="rolling_reboot")
+    failed = midway("drain", "boot-2", result="failed")
     known = claimed(seen=failed)
 
     assert known.rebooted
