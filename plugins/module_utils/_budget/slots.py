@@ -75,13 +75,8 @@ class _SlotRequest:
         self._deadline = Deadline(params["wait_timeout"])
         self._before = Ledger()
         self._looked = False
-        # Only the node at the front of its run's queue reads Nodes and runs.
-        self._front = Front(
-            context.folder if params["wait_timeout"] and not context.check_mode else "",
-            params.get("run") or "",
-            _queue(params["group"], policy, node),
-            self._arrived,
-        )
+        self._folder = context.folder if params["wait_timeout"] and not context.check_mode else ""
+        self._front = self._new_front()
         self._follower: Follower | None = None
         self._runs: runs.Look | None = None
         # How long the same nodes have filled the budget without a run that works on them.
@@ -89,10 +84,18 @@ class _SlotRequest:
         # Seconds from the start of the request until a slot of the group was last taken or returned.
         self._went_on = 0.0
 
+    def _new_front(self) -> Front:
+        """Only the node at the front of its run's queue reads Nodes and runs."""
+        params = self._params
+        queue = _queue(params["group"], self._policy, self._node)
+        return Front(self._folder, params.get("run") or "", queue, self._arrived)
+
     def run(self) -> Result:
         with runs.heartbeat(self._cluster, self._params.get("run") or ""):
             try:
-                decision = retry_conflicts(self._look)
+                decision = retry_conflicts(
+                    lambda: self._attempt(store.load(self._cluster, self._params["group"]), waiting=False)
+                )
                 if decision.outcome == WAIT:
                     decision = self._wait(decision)
             finally:
@@ -113,10 +116,18 @@ class _SlotRequest:
         if self._follower is not None:
             self._follower.stop()
 
-    def _look(self) -> Decision:
-        if self._front.ask():
+    def _line_up(self, ledger: Ledger) -> bool:
+        """Whether this node decides: it is at the front of the queue, or it has a slot and needs no other one.
+
+        If a live run of another process works under that slot, the node must not stand before nodes that could start.
+        """
+        if self._params["name"] in ledger.slots:
+            self._front.leave()
+            self._front = self._new_front()
+            return True
+        if not self._front.here and self._front.ask():
             self._standstill.resume(self._front.read())
-        return self._attempt(store.load(self._cluster, self._params["group"]), waiting=False)
+        return self._front.here
 
     def _wait(self, last: Decision) -> Decision:
         if self._check_mode and not self._deadline.passed:
@@ -205,7 +216,8 @@ class _SlotRequest:
         """
         ledger = store.ledger_of(config_map)
         self._refuse_past_failures_elsewhere()
-        if self._front.here or self._params["name"] in ledger.slots:
+        decides = self._line_up(ledger)
+        if decides:
             decision = self._decide(ledger, waiting=waiting)
         else:
             self._refuse_past_failures(ledger)
@@ -217,19 +229,19 @@ class _SlotRequest:
             decision = replace(decision, outcome=WAIT)
         if decision.outcome == GRANTED and decision.ledger != ledger:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
-        self._show(decision)
+        self._show(decision, decides=decides)
         if self._looked and ledger.slots != self._before.slots:
             self._went_on = self._deadline.elapsed
         self._looked, self._before = True, ledger
         return decision
 
-    def _show(self, decision: Decision) -> None:
-        """Show the budget, and what the node waits for. Only the node at the front knows more than its place."""
+    def _show(self, decision: Decision, *, decides: bool) -> None:
+        """Show the budget, and what the node waits for. Only a node that decides knows more than its place."""
         name, group = self._params["name"], self._params["group"]
-        if self._front.here:
+        if decides:
             self._tell(budget(group, decision.budget, {*decision.unavailable, *decision.ledger.slots}))
         if decision.outcome == WAIT:
-            self._tell(waits(name, "slot", decision.why if self._front.here else ledger_rules.BEHIND))
+            self._tell(waits(name, "slot", decision.why if decides else ledger_rules.BEHIND))
 
     def _passes(self, decision: Decision) -> bool:
         """Whether the budget may become free by itself: after an outage of the API, many Nodes look down."""

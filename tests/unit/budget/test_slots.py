@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 import pytest
 from unit.reboot.memory_cluster import AT, MemoryCluster
@@ -380,22 +382,61 @@ def test_a_node_whose_domain_is_full_does_not_block_another_domain(tmp_path, lim
     params = {"group": "default", "selector": "", "max_unavailable": "2" if limits else "1", "topology_key": "zone"}
     params |= {"max_failed": 0, **limits}
     params |= {"operation": "kernel", "run": "me", "wait_timeout": 60, "unhealthy_grace": 300, "count_others": True}
-    policy = policy_of(params)
-    cluster.ledger(ledger=Ledger(policy, {"a1": Slot("a1", "kernel", "me", AT, domain="a", claims=1)}))
+    cluster.ledger(ledger=Ledger(policy_of(params), {"a1": Slot("a1", "kernel", "me", AT, domain="a", claims=1)}))
+    with waiting(cluster, params, *names, folder=str(tmp_path)) as (first, second):
+        assert first() == "wait"
+        assert second() == outcome
 
-    def request(name):
-        context = Context({}, folder=str(tmp_path))
+
+@contextmanager
+def waiting(cluster, params, *names, folder):
+    """The looks of nodes that wait for a slot, as functions that return the outcomes."""
+    requests = []
+    for name in names:
+        context = Context({}, folder=folder)
         context.cluster = cluster
         node = cluster.get(paths.node(name))
-        return slots._SlotRequest(context, {**params, "name": name, "state": "present"}, policy, node)
+        requests.append(
+            slots._SlotRequest(context, {**params, "name": name, "state": "present"}, policy_of(params), node)
+        )
 
-    first, second = map(request, names)
+    def look(request):
+        return request._attempt(store.load(cluster, params["group"]), waiting=False).outcome
+
     try:
-        assert first._look().outcome == "wait"
-        assert second._look().outcome == outcome
+        yield [partial(look, request) for request in requests]
     finally:
-        first._front.leave()
-        second._front.leave()
+        for request in requests:
+            request._front.leave()
+
+
+def test_a_node_under_the_slot_of_another_run_blocks_no_other_node(tmp_path):
+    """It is not at the front of the queue, whether the other run gets the slot before or during the wait."""
+    cluster = MemoryCluster()
+    theirs = {"run": "other", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
+    for run in ("me", "other"):
+        cluster.lives(run)
+    for name in ("a1", "a2", "a3"):
+        cluster.node(name)
+    params = {"group": "default", "selector": "", "max_unavailable": "2", "topology_key": "", "max_failed": 0}
+    params |= {"operation": "kernel", "run": "me", "wait_timeout": 60, "unhealthy_grace": 300, "count_others": True}
+    full = {name: Slot(name, "kernel", "other", AT, claims=1) for name in ("x", "y")}
+    under_theirs = {"a1": Slot("a1", "kernel", "other", AT, claims=1)}
+
+    def ledger(taken):
+        cluster.ledger(ledger=Ledger(policy_of(params), taken))
+        cluster.node("a1", claim=theirs if "a1" in taken else None)
+
+    with waiting(cluster, params, "a1", "a2", folder=str(tmp_path)) as (first, second):
+        ledger(full)
+        assert first() == "wait"
+        ledger(under_theirs)
+        assert first() == "wait"
+        ledger({})
+        assert first() == "granted", "it has lined up again"
+        ledger(under_theirs)
+        assert first() == "wait"
+        assert second() == "granted"
 
 
 @pytest.mark.parametrize(
