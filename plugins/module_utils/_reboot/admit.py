@@ -285,7 +285,11 @@ class _Admission:
         node = self._cluster.find(paths.node(name))
         if node is None:
             return self._facts.looked(read_seen(name, None, self._settings.operation))
-        budget = budget_of(params, control_plane=CONTROL_PLANE in node_rules.labels_of(node))
+        control_plane = CONTROL_PLANE in node_rules.labels_of(node)
+        if self._facts.has_slot:
+            # A new label does not move the slot to the other group.
+            control_plane = self._last.control_plane
+        budget = budget_of(params, control_plane=control_plane)
         ledger = ledger_store.ledger_of(ledger_store.load(self._cluster, budget.group))
         slot = ledger.slots.get(name)
         seen = read_seen(
@@ -301,7 +305,7 @@ class _Admission:
             old_after=self._old_after,
             stuck=self._why_stuck(node),
         )
-        self._last = seen
+        self._last = seen = replace(seen, control_plane=control_plane)
         answer = self._facts.answer
         if answer is not None and not answer.boot_id:
             # The node answered just now, so the answer is about this boot.

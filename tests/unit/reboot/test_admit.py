@@ -119,6 +119,15 @@ def test_a_node_has_its_turn(cluster):
     assert cluster.marks()["operation"]["phase"] == "slot"
 
 
+def test_a_label_of_the_control_plane_does_not_move_the_slot(cluster):
+    """It is added between the slot and the claim. The slot of the other group would stay until the run ends."""
+    label = {CONTROL_PLANE: ""}
+    when_claimed(cluster, lambda: cluster.objects[paths.node("node-1")]["metadata"].update(labels=label))
+    cluster.node("node-2", labels=label)
+    found = turn(cluster)
+    assert (found["step"], found["group"], list(cluster.ledger().slots)) == ("go", "default", ["node-1"])
+
+
 def test_the_node_is_asked_first(cluster):
     asked = turn(cluster, when="required")
     assert (asked["step"], asked["steps"]) == ("ask", ["needed", "again"])
