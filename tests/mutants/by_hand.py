@@ -1154,6 +1154,13 @@ MUTANTS = [
         "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
     Mutant(
+        "unlabelled-member-fenced",
+        4,
+        "A failover switches off a member of etcd without the label of the control plane, and etcd loses its quorum.",
+        Code("_FailoverStep._check_quorum", "self._name in without.members", "False"),
+        "tests/unit/failover/test_turn.py::test_a_member_of_etcd_without_the_label_of_the_control_plane_is_refused",
+    ),
+    Mutant(
         "resumed-after-it-was-given-back",
         6,
         "A node that another operation has given back before its reboot is rebooted outside the window.",

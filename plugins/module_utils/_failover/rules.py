@@ -427,14 +427,15 @@ def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
         return
     if quorum.kept is None:
         raise Refused(
-            f"Control-plane node {name} is not fenced: no pod of etcd was found, so it is unknown whether etcd keeps "
-            "its quorum. Nothing was changed. Set failover_quorum_command, which exits 0 while one member may go.",
+            f"Node {name} is not fenced: it is a control-plane node, and no pod of etcd was found, so it is unknown "
+            "whether etcd keeps its quorum. Nothing was changed. Set failover_quorum_command, which exits 0 while one "
+            "member may go.",
             node=name,
             why="quorum",
         )
     missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "none"
     raise Refused(
-        f"Control-plane node {name} is not fenced: without it {len(quorum.ready_others)} of etcd's "
+        f"Node {name} is not fenced: without it {len(quorum.ready_others)} of etcd's "
         f"{len(quorum.members)} members would be Ready ({', '.join(quorum.ready_others) or 'none'}), and "
         f"{quorum.needed} are needed. Missing: {missing}. Nothing was changed. Bring another member back first.",
         node=name,

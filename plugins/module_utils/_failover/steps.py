@@ -180,15 +180,16 @@ class _FailoverStep:
             node_rules.name(item): node_rules.ready(item) or node_rules.name(item) in rebooting for item in counted
         }
         rules.check_storm(self._name, nodes, self._params["max_unhealthy"])
-        if is_control_plane(node):
-            self._check_quorum()
+        self._check_quorum(node)
         # Before the claim is ours, there is none, or a dead run has it.
         gate.check(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
 
-    def _check_quorum(self) -> None:
+    def _check_quorum(self, node: Object) -> None:
         etcd = {"name": self._name, "namespace": _ETCD_NAMESPACE, "selector": self._params["etcd_selector"]}
-        seen = quorum.look(self._cluster, etcd)
-        rules.check_quorum(self._name, seen.quorum, asked_elsewhere=self._params["quorum_asked"])
+        without = quorum.look(self._cluster, etcd).quorum
+        # A member of etcd may run on a node without the label of the control plane.
+        if is_control_plane(node) or self._name in without.members:
+            rules.check_quorum(self._name, without, asked_elsewhere=self._params["quorum_asked"])
 
     # -- back
 

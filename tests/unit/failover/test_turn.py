@@ -128,6 +128,13 @@ def test_what_is_refused_leaves_nothing(cluster, node, words):
     assert cluster.marks() == {}
 
 
+def test_a_member_of_etcd_without_the_label_of_the_control_plane_is_refused(cluster):
+    cluster.node("node-2")
+    for name in ("node-1", "node-2"):
+        cluster.etcd_pod(name)
+    assert "without it 1 of etcd's 2 members" in Play(cluster).go()["detail"]
+
+
 def test_check_mode_refuses_as_a_run_does(cluster):
     cluster.hold()
     play = Play(cluster)
