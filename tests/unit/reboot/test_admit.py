@@ -1042,7 +1042,8 @@ def test_members_of_etcd_on_other_nodes_than_the_control_plane_count(ready):
         cluster.node(name, ready=ready or name == "etcd-1", labels={"node-role.kubernetes.io/etcd": ""})
         cluster.etcd_pod(name)
     if ready:
-        assert turn(cluster, quorum_timeout=1)["method"] == "after_etcd"
+        found = turn(cluster, quorum_timeout=1)
+        assert (found["method"], found["etcd_selector"]) == ("after_etcd", "component=etcd")
     else:
         with pytest.raises(TimedOut, match="etcd-2: its Node is not Ready; etcd-3: its Node is not Ready"):
             turn(cluster, quorum_timeout=1)
