@@ -22,14 +22,18 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import no
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, OPERATION
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
+    record_of as record_in,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import amount
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import hooks_of, is_deleting
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.taint_rules import taint_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import rules as guard_rules
 
-# What the objects do not show: how often an operation rebooted a node that did not fail in between, and the nodes
-# that lost their slot as allowed: they came back after a failure, or a person released them. And which tasks of the
-# user for a Machine ended well, and which guards were silent for so long that they counted as dead.
+# What the objects do not show: the last operations that rebooted each node and did not fail on it since, as many as its
+# record keeps; and the nodes that lost their slot as allowed: they came back after a failure, or a person released
+# them. And which tasks of the user for a Machine ended well, and which guards were silent for so long that they counted
+# as dead.
 NOTHING: dict[str, Any] = {"reboots": {}, "excused": [], "kept": [], "tasks": [], "late": []}
 # The name and the owner of a guard's hooks.
 _HOOK, _OWNER = "machine-guard", "holdfast.kubernetes"
@@ -129,10 +133,11 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
                 _grant(after, has, place, len(nodes))
         elif had and (had.state == FAILED or words[0] == "the doctor" or _gives_up(place)):
             excused.add(name)
-        record, last = record_of(node), record_of(before[node_path(name)])
-        if last and (record.get("id") != last["id"] or record.get("result") == "failed"):
+        if record_of(node).get("result") == "failed":
             # It is tried again.
-            reboots.pop(f"{last['id']} {name}", None)
+            known_to = reboots.pop(name, [])
+            if done := [own for own in known_to if record_in(node.content, own).get("result") == "rebooted"]:
+                reboots[name] = done
         if name not in excused and name not in known["kept"]:
             must(has or not _cordoned(node), f"promise 1: {name} is cordoned by a run, and has no slot")
             must(has or not machine["sent"], f"promise 1: {name} goes down without a slot")
@@ -195,10 +200,10 @@ def reboot(objects: Objects, name: str, run: str) -> Objects:
     must(slot_of(objects, name), f"promise 1: {name} is rebooted without a slot")
     must(claim and claim.run == run, f"{name} is rebooted by {run}, and the claim is {claim}")
     must(objects[f"machine/{name}"].content["drained"], f"promise 4: {name} is rebooted, and was not drained")
-    key, known = f"{record.get('id')} {name}", objects["judge"].content
-    times = known["reboots"].get(key, 0) + 1
-    must(times == 1, f"promise 6: {name} is rebooted twice in operation {record.get('id')}")
-    return api.write(objects, "judge", {**known, "reboots": {**known["reboots"], key: times}})
+    operation, known = record.get("id"), objects["judge"].content
+    earlier = known["reboots"].get(name, [])
+    must(operation not in earlier, f"promise 6: {name} is rebooted twice in operation {operation}")
+    return api.write(objects, "judge", {**known, "reboots": {**known["reboots"], name: [*earlier[-1:], operation]}})
 
 
 def _hooks(before: Stored, after: Objects, place: Place | None) -> None:
