@@ -24,6 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
     EXCLUDE,
     FAILOVER,
     LIFECYCLE_CONDITIONS,
+    OPT_OUTS,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
@@ -178,7 +179,7 @@ def _judge(state: State, *, rebooted: bool) -> None:
             stay.add(name)
             continue
         must(not rebooted or record.get("result") in ("rebooted", "skipped"), f"promise 6: {name} ends as {record}")
-        marks = [mark for mark in (CLAIM, CORDON) if node_rules.record(node, mark)]
+        marks = [mark for mark in (CLAIM, CORDON, OPT_OUTS) if node_rules.record(node, mark)]
         must(not marks, f"promise 3: {name} is left with {marks}")
         shown = [
             kind

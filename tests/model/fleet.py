@@ -315,7 +315,9 @@ class State:
             return self.objects, Answer("no connection")
         if node_rules.boot_id(node) != body["boot_id"]:
             return self.objects, Answer("other boot")
-        objects = judge.reboot(self.objects, name, body["run"])
+        plan = next(run.plan for run in self.runs if run.plan.run == body["run"])
+        opts_out = bool(plan.variables.get("opt_outs"))
+        objects = judge.reboot(self.objects, name, plan.run, opts_out=opts_out)
         return api.write(objects, f"machine/{name}", {**machine, "up": False, "sent": True}), OK
 
     def _power(self, name: str, wanted: str) -> tuple[Objects, Answer]:

@@ -19,7 +19,7 @@ from model.deletion import MACHINES, machine_path
 from model.programs import Place
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, OPERATION
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, OPERATION, OPT_OUTS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
@@ -29,6 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import hooks_of, is_deleting
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.taint_rules import taint_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import rules as guard_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import WENT
 
 # What the objects do not show: the last operations that rebooted each node and did not fail on it since, as many as its
 # record keeps; and the nodes that lost their slot as allowed: they came back after a failure, or a person released
@@ -155,6 +156,10 @@ def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> None:
     ledger = next(ledger for ledger in ledgers(objects) if slot.node in ledger.slots)
     failed, most = ledger.failed(slot.operation), settings["max_failed"]
     must(failed <= most, f"promise 5: {failed} nodes failed, {most} may, and {slot.node} gets a slot")
+    if settings["windows"]:
+        node = objects[node_path(slot.node)]
+        began = record_in(node.content, slot.operation).get("phase") in WENT
+        must(began or _cordoned(node), f"{slot.node} gets a slot outside the window, and its reboot has not begun")
     if settings["count_others"]:
         away = {
             node_rules.name(item.content)
@@ -192,14 +197,19 @@ def _budget(ledger: Ledger, count: int, objects: Objects) -> None:
     )
 
 
-def reboot(objects: Objects, name: str, run: str) -> Objects:
-    """A run tells a node to reboot."""
+def reboot(objects: Objects, name: str, run: str, *, opts_out: bool = False) -> Objects:
+    """A run tells a node to reboot.
+
+    Args:
+        opts_out: The run opts nodes out of the controllers that would replace them.
+    """
     node = objects[node_path(name)]
     claim, record = claim_of(node.content), record_of(node)
     must(hold_path(name) not in objects, f"promise 2: {name} is held, and rebooted")
     must(slot_of(objects, name), f"promise 1: {name} is rebooted without a slot")
     must(claim and claim.run == run, f"{name} is rebooted by {run}, and the claim is {claim}")
     must(objects[f"machine/{name}"].content["drained"], f"promise 4: {name} is rebooted, and was not drained")
+    must(not opts_out or node_rules.record(node.content, OPT_OUTS), f"{name} is rebooted without its opt-outs")
     operation, known = record.get("id"), objects["judge"].content
     earlier = known["reboots"].get(name, [])
     must(operation not in earlier, f"promise 6: {name} is rebooted twice in operation {operation}")

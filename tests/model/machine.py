@@ -32,6 +32,8 @@ POLICIES: list[dict[str, Any]] = [
     {"max_unavailable": "3", "topology_key": ZONE, "max_unavailable_per_domain": 1},
     {"max_unavailable": "2", "topology_key": ZONE, "max_domains": 1},
 ]
+# At the time of the model, a Saturday at midnight, this window is closed.
+_CLOSED = [{"days": ["wed"], "start": "10:00", "end": "11:00"}]
 # Requests until a history counts as endless.
 _MOST = 6000
 which = st.integers(0, 11)
@@ -43,13 +45,15 @@ class Machine(RuleBasedStateMachine):
 
     state: State
 
-    @initialize(policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2), others=st.booleans())
-    def begin(self, policy: dict[str, Any], max_failed: int, others: bool) -> None:
+    @initialize(
+        policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2), others=st.booleans(), opt_outs=st.booleans()
+    )
+    def begin(self, policy: dict[str, Any], max_failed: int, others: bool, opt_outs: bool) -> None:
         api.versions_grow = True
         self.history: list[str] = []
         self.steps = self.number = 0
         # The settings of a group seldom change; a person who asks for other ones gets an error.
-        self.usual = {**policy, "max_failed": max_failed, "count_others": others}
+        self.usual = {**policy, "max_failed": max_failed, "count_others": others, "opt_outs": opt_outs}
         self.state = replace(Scope((), ZONES).begin(), left=(99,) * len(FAULTS))
         self.start("", False)
 
@@ -78,6 +82,12 @@ class Machine(RuleBasedStateMachine):
         self.take(
             Move((plan.run, " starts with ", variables), lambda: replace(self.state, runs=(*self.state.runs, run)))
         )
+
+    @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
+    @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
+    @rule(named=st.sampled_from(["", "kernel"]), restart=st.booleans())
+    def start_outside_the_window(self, named: str, restart: bool) -> None:
+        self.start(named, restart, windows=_CLOSED)
 
     @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
     @rule(policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2))

@@ -13,7 +13,7 @@ from model.explore import explore
 from model.fleet import Scope
 from model.role import Plan
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules, node_operation_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import Facts
 
 pytestmark = pytest.mark.usefixtures("other_rules")
@@ -171,6 +171,36 @@ def test_without_taking_them_over_they_would_stay(monkeypatch):
     monkeypatch.setattr(Facts, "left_behind", False)
 
     assert "promise 3: alfa is left with ['holdfast.dev/claim']" in explore(a_claim_on_a_node_that_is_done()).broken
+
+
+def two_operations_over_a_node():
+    """A run has rebooted the node. A run of another operation has recorded that it waits for the node, which is held."""
+    plans = [
+        Plan(f"run-{number}", ("alfa",), {"operation": operation}, number=number)
+        for number, operation in enumerate(("one", "two", "one"), 1)
+    ]
+    state = lead_past(Scope(tuple(plans), faults={"hold": 1}).begin(), 0, "REBOOT alfa")
+    state = lead_past(happens(state, "alfa comes back"), 0, "PATCH nodes/alfa ['operation', 'claim'")
+    state = happens(lead_past(state, 0, "DELETE leases"), "alfa is held")
+    return happens(lead_past(state, 1, "PATCH nodes/alfa ['operation'"), "alfa is free")
+
+
+def test_a_run_of_another_operation_hides_no_reboot():
+    found = explore(two_operations_over_a_node(), limit=LIMIT)
+
+    assert not found.broken, found
+
+
+@pytest.mark.long
+def test_without_the_earlier_record_the_node_would_be_rebooted_again(monkeypatch):
+    """The rule as it was: the record of another operation is replaced."""
+    monkeypatch.setattr(
+        node_operation_rules,
+        "_own_and_other",
+        lambda record, operation: (record if record.get("id") == operation else {}, {}),
+    )
+
+    assert "promise 6: alfa is rebooted twice in operation one" in explore(two_operations_over_a_node()).broken
 
 
 # As many states as make the tests fast: no promise is broken in the first steps after the moment in question.
