@@ -950,7 +950,7 @@ MUTANTS = [
         "failed-check-forgotten",
         3,
         "The record of another operation hides that the node has not passed its check, and its cordon is undone.",
-        Code("advance", "{'unchecked': True} if stays else {}", "{}"),
+        Code("advance", "{'unchecked': True} if ours and unchecked(present) else {}", "{}"),
         "tests/unit/reboot/test_admit.py::TestNodeThatADeadRunLeftCordoned"
         "::test_it_stays_cordoned_if_a_hold_comes_after_the_claim",
     ),
