@@ -29,7 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import TYPES
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import unchecked
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import EARLIER, unchecked
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import WENT
 
@@ -178,7 +178,9 @@ def _judge(state: State, *, rebooted: bool) -> None:
             # Another operation has rebooted it, and nothing shows that it has passed its check.
             stay.add(name)
             continue
-        must(not rebooted or record.get("result") in ("rebooted", "skipped"), f"promise 6: {name} ends as {record}")
+        # A run of another operation may have waited for a node that the operation of the last run has rebooted.
+        results = {record.get("result"), record.get(EARLIER, {}).get("result")}
+        must(not rebooted or results & {"rebooted", "skipped"}, f"promise 6: {name} ends as {record}")
         marks = [mark for mark in (CLAIM, CORDON, OPT_OUTS) if node_rules.record(node, mark)]
         must(not marks, f"promise 3: {name} is left with {marks}")
         shown = [
