@@ -174,7 +174,7 @@ def test_without_taking_them_over_they_would_stay(monkeypatch):
 
 
 def two_operations_over_a_node():
-    """A run has rebooted the node. A run of another operation has recorded that it waits for the node, which is held."""
+    """A run has rebooted the node. A run of another operation has recorded that it waits for it, because it is held."""
     plans = [
         Plan(f"run-{number}", ("alfa",), {"operation": operation}, number=number)
         for number, operation in enumerate(("one", "two", "one"), 1)
