@@ -29,7 +29,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import TYPES
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import EARLIER, unchecked
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
+    earlier_of,
+    unchecked,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import WENT
 
@@ -179,7 +182,7 @@ def _judge(state: State, *, rebooted: bool) -> None:
             stay.add(name)
             continue
         # A run of another operation may have waited for a node that the operation of the last run has rebooted.
-        results = {record.get("result"), record.get(EARLIER, {}).get("result")}
+        results = {record.get("result"), *(item.get("result") for item in earlier_of(record))}
         must(not rebooted or results & {"rebooted", "skipped"}, f"promise 6: {name} ends as {record}")
         marks = [mark for mark in (CLAIM, CORDON, OPT_OUTS) if node_rules.record(node, mark)]
         must(not marks, f"promise 3: {name} is left with {marks}")

@@ -213,7 +213,7 @@ def reboot(objects: Objects, name: str, run: str, *, opts_out: bool = False) -> 
     operation, known = record.get("id"), objects["judge"].content
     earlier = known["reboots"].get(name, [])
     must(operation not in earlier, f"promise 6: {name} is rebooted twice in operation {operation}")
-    return api.write(objects, "judge", {**known, "reboots": {**known["reboots"], name: [*earlier[-1:], operation]}})
+    return api.write(objects, "judge", {**known, "reboots": {**known["reboots"], name: [*earlier[-2:], operation]}})
 
 
 def _hooks(before: Stored, after: Objects, place: Place | None) -> None:

@@ -1153,6 +1153,25 @@ MUTANTS = [
         "tests/unit/failover/test_turn.py::test_a_member_of_etcd_without_the_label_of_the_control_plane_is_refused",
     ),
     Mutant(
+        "boot-to-end-hidden-by-another-operation",
+        6,
+        "A run of another operation, which only waits, hides that the reboot of the node was sent. It is sent again.",
+        Code("boot_to_end", "record_of(node, operation)", "node_rules.record(node, OPERATION)"),
+        "tests/unit/budget/test_node_operation.py::test_the_boot_that_a_run_began_to_end",
+    ),
+    Mutant(
+        "slot-returned-behind-another-operation",
+        1,
+        "A node whose reboot was sent gives its slot back, because a run of another operation waits for it.",
+        Code(
+            "_Failed._look",
+            "record_of(node, self._work.operation)",
+            "node_rules.record(node, 'holdfast.dev/operation')",
+        ),
+        "tests/unit/reboot/test_finish.py"
+        "::test_a_node_that_an_earlier_run_may_have_sent_its_reboot_keeps_slot_and_cordon",
+    ),
+    Mutant(
         "resumed-after-it-was-given-back",
         6,
         "A node that another operation has given back before its reboot is rebooted outside the window.",
@@ -1163,7 +1182,7 @@ MUTANTS = [
         "other-operation-hides-a-reboot",
         6,
         "A run of another operation, which only waits, hides that the node was rebooted.",
-        Code("_own_and_other", 'record.get("result") != "skipped"', "False"),
+        Code("_own_and_others", "_went(item)", "False"),
         "tests/unit/reboot/test_admit.py::test_a_run_of_another_operation_that_waits_hides_no_reboot",
     ),
     Mutant(

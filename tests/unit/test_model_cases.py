@@ -196,8 +196,8 @@ def test_without_the_earlier_record_the_node_would_be_rebooted_again(monkeypatch
     """The rule as it was: the record of another operation is replaced."""
     monkeypatch.setattr(
         node_operation_rules,
-        "_own_and_other",
-        lambda record, operation: (record if record.get("id") == operation else {}, {}),
+        "_own_and_others",
+        lambda record, operation: (record if record.get("id") == operation else {}, []),
     )
 
     assert "promise 6: alfa is rebooted twice in operation one" in explore(two_operations_over_a_node()).broken

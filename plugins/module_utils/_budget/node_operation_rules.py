@@ -25,6 +25,7 @@ from .lifecycle_rules import ENDS, Change, waits
 WAITING = ("hold", "slot")
 # In these, no run has told the node to reboot.
 _BEFORE_THE_REBOOT = (*WAITING, "cordon", "drain")
+_PHASES = (*_BEFORE_THE_REBOOT, "reboot", "ready", "uncordon")
 
 # The volumes that a drain waits for, the pods that it deletes despite their budgets, and the holds that a reboot
 # overrides.
@@ -33,8 +34,8 @@ VOLUMES, DELETED_PODS, OVERRIDDEN_HOLDS = "volumes", "deleted_pods", "overridden
 # 110 pods by default.
 NOTED = {VOLUMES: 250, DELETED_PODS: 50, OVERRIDDEN_HOLDS: 50}
 _KEPT_DAEMONSETS = 250
-# Where a record keeps the record of the operation before it.
-EARLIER = "earlier"
+# Where a record keeps those of other operations, and how many.
+EARLIER, _KEPT_EARLIER = "earlier", 2
 # Seconds: longer than any phase. A node can write its own record.
 _LONGEST = 1e9
 
@@ -69,7 +70,7 @@ def reboot_began(record: Mapping[str, Any] | None, operation: str) -> bool:
 
 def is_midway(record: Mapping[str, Any]) -> bool:
     """Whether a run has told the node to reboot, or was about to, and did not finish its work on it."""
-    return not record.get("result") and record.get("phase") not in (*_BEFORE_THE_REBOOT, "", None)
+    return not record.get("result") and _went(record)
 
 
 def is_old(record: Mapping[str, Any], now: datetime, old_after: float) -> bool:
@@ -97,7 +98,7 @@ def others_began(node: Object, operation: str, run: str, now: datetime, old_afte
 
 def boot_to_end(node: Object, operation: str) -> str:
     """The boot ID that the node had when a run of the operation began its reboot; empty if no run did."""
-    record = node_rules.record(node, OPERATION) or {}
+    record = record_of(node, operation)
     return str(record.get("boot_id_before") or "") if reboot_began(record, operation) else ""
 
 
@@ -143,21 +144,40 @@ def stays_cordoned(node: Object) -> bool:
 
 def record_of(node: Object, operation: str) -> dict[str, Any]:
     """The record of this operation; empty if there is none. A node can write its own record."""
-    return _own_and_other(node_rules.record(node, OPERATION) or {}, operation)[0]
+    return _own_and_others(node_rules.record(node, OPERATION) or {}, operation)[0]
 
 
-def _own_and_other(record: dict[str, Any], operation: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The record of this operation and that of another operation that has to be kept; empty if there is none.
+def earlier_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The records of other operations that a record keeps, the last one first. A node can write its own record."""
+    known = record.get(EARLIER)
+    return [item for item in known if isinstance(item, dict)] if isinstance(known, list) else []
 
-    Two operations may work on the same nodes. If a run of one resumes it, it must not reboot the node again.
+
+def _own_and_others(record: dict[str, Any], operation: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The record of this operation, empty if there is none, and those of other operations that have to be kept.
+
+    Several operations may work on the same nodes. If a run of one resumes it, it must not reboot the node again.
     """
-    found = record.get(EARLIER)
-    earlier = found if isinstance(found, dict) else {}
-    if operation and record.get("id") == operation:
-        return record, earlier
-    went = record.get("result") != "skipped" and record.get("phase") not in (*_BEFORE_THE_REBOOT, "", None)
-    other = {key: value for key, value in record.items() if key != EARLIER} if went else earlier
-    return (earlier, other if went else {}) if operation and earlier.get("id") == operation else ({}, other)
+    known = [record, *earlier_of(record)]
+    own = next((item for item in known if operation and item.get("id") == operation), {})
+    others = [{key: value for key, value in item.items() if key != EARLIER} for item in known if item is not own]
+    return own, [item for item in others if _went(item)][:_KEPT_EARLIER]
+
+
+def _went(record: Mapping[str, Any]) -> bool:
+    """Whether a run has told the node to reboot, or was about to."""
+    return record.get("result") != "skipped" and record.get("phase") not in (*_BEFORE_THE_REBOOT, "", None)
+
+
+def phases_of(record: Mapping[str, Any]) -> dict[str, float]:
+    """The seconds that each phase took. A node can write its own record."""
+    known = record.get("phases")
+    found = known.items() if isinstance(known, Mapping) else ()
+    return {name: spent for name, spent in found if name in _PHASES and _is_a_time(spent)}
+
+
+def _is_a_time(seconds: Any) -> bool:
+    return type(seconds) in (int, float) and 0 <= seconds < _LONGEST
 
 
 def change_of(params: Mapping[str, Any]) -> Change | None:
@@ -178,7 +198,7 @@ def _whole(record: dict[str, Any]) -> bool:
     texts, phases = ("phase", "boot_id_before", "result"), record.get("phases")
     if not isinstance(phases, dict) or not all(isinstance(record.get(name), str) for name in texts):
         return False
-    return all(type(seconds) in (int, float) and 0 <= seconds < _LONGEST for seconds in phases.values())
+    return all(map(_is_a_time, phases.values()))
 
 
 def _new_record(operation: str, node: Object, now: str) -> dict[str, Any]:
@@ -201,7 +221,7 @@ def _new_record(operation: str, node: Object, now: str) -> dict[str, Any]:
 def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:
     """The record after this step; the same content if the step is already recorded."""
     result, present = params.get("result") or "", record or {}
-    record, other = _own_and_other(present, params["operation"])
+    record, others = _own_and_others(present, params["operation"])
     # A node that needs another reboot in the same operation starts again.
     if (record.get("result") in ("rebooted", "skipped") and not result) or not _whole(record):
         record = _new_record(params["operation"], node, now)
@@ -210,8 +230,8 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         ours = cordon is not None and cordon.get("owner") == PURPOSE and node_rules.unschedulable(node)
         # The cordon of another operation has to stay, and its record may go.
         stays = {"unchecked": True} if ours and unchecked(present) else {}
-        kept = {key: value for key, value in record.items() if key != "unchecked"}
-        record = {**kept, **stays, **({EARLIER: other} if other else {})}
+        kept = {key: value for key, value in record.items() if key not in ("unchecked", EARLIER)}
+        record = {**kept, **stays, **({EARLIER: others} if others else {})}
     phase = params.get("phase") or record["phase"]
     run = params.get("run") or record.get("run", "")
     if phase == "cordon" and record["phase"] in _BEFORE_THE_REBOOT:

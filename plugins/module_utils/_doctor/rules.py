@@ -18,7 +18,7 @@ from .._api.objects import Object
 from .._budget import lifecycle_rules
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
-from .._budget.node_operation_rules import is_midway, unchecked
+from .._budget.node_operation_rules import EARLIER, earlier_of, is_midway, unchecked
 from .._drain.cordon_rules import why_it_stays
 from .._failover.taint_rules import taint_of
 from .._nodes import health_check_rules, optout_rules
@@ -209,8 +209,10 @@ def _is_asked_to_reboot(node: Object, record: Mapping[str, Any]) -> bool:
 
 
 def abandoned(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of an operation on a node, closed by the doctor."""
-    return {**record, "result": "failed", "detail": f"{_ABANDONED} {record.get('phase')}"}
+    """Return the record of an operation on a node, closed with those of other operations that it keeps."""
+    closed = {"result": "failed", "detail": f"{_ABANDONED} {record.get('phase')}"}
+    earlier = [item if item.get("result") else {**item, **closed} for item in earlier_of(record)]
+    return {**record, **closed, **({EARLIER: earlier} if earlier else {})}
 
 
 def _unknown(advice: str) -> _Verdict:

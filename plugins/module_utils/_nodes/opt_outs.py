@@ -28,7 +28,7 @@ from .._budget import claim_rules
 from .._capi import machine_rules, machines
 from .._capi.machines import Machine
 from . import optout_rules
-from .optout_rules import MachineBefore, NodeBefore, OptOuts
+from .optout_rules import OURS_ON_MACHINE, MachineBefore, NodeBefore, OptOuts
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,9 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
         if machine and wanted.machine is None:
             metadata = machine.object["metadata"]
             before = optout_rules.before_on_machine(optout_rules.on_machine(machine.object))
-            wanted = replace(wanted, machine=MachineBefore(metadata["namespace"], metadata["name"], before))
+            wanted = replace(
+                wanted, machine=MachineBefore(metadata["namespace"], metadata["name"], before, OURS_ON_MACHINE)
+            )
         first.append(_State(node, machine.object if machine else None))
         # A node can write its own record, so only what the user names is set.
         marks = optout_rules.marks_set(wanted.annotations, present["annotations"], ours["annotations"])
@@ -199,16 +201,25 @@ def _match_record(
     Returns:
         Whether the Machine did not match.
     """
-    if machine is None or written in (None, machine.object) or context.check_mode:
+    if machine is None or written is None or written is machine.object or context.check_mode:
         return False
-    node = context.cluster.find(paths.node(name))
-    record = optout_rules.record_of(node) if node else None
-    recorded = record is not None and record.machine is not None
-    value = optout_rules.on_machine(written)
-    wanted = (optout_rules.told_on_machine if recorded else optout_rules.put_back_on_machine)(value, known)
-    if wanted == value:
+
+    def wanted(present: Object) -> str | None:
+        node = context.cluster.find(paths.node(name))
+        record = optout_rules.record_of(node) if node else None
+        recorded = record is not None and record.machine is not None
+        return (optout_rules.told_on_machine if recorded else optout_rules.put_back_on_machine)(
+            optout_rules.on_machine(present), known
+        )
+
+    def attempt() -> None:
+        present = context.management.find(machine.path)
+        if present is not None:
+            _write_machine(context, replace(machine, object=present), wanted(present))
+
+    if wanted(written) == optout_rules.on_machine(written):
         return False
-    _write_machine(context, replace(machine, object=written), wanted)
+    retry_conflicts(attempt)
     return True
 
 

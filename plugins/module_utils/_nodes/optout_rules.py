@@ -28,8 +28,8 @@ _OURS = "holdfast.dev/"
 # not change them either. Source: the admission plugin NodeRestriction; it allows some more, which say where a node is.
 _RESTRICTED = (".kubernetes.io", ".k8s.io")
 _OPEN = (".kubelet.kubernetes.io", ".node.kubernetes.io")
-# Cluster API checks only whether the annotation exists, so its value can say who set it. Earlier versions set it empty.
-_SKIP, _EARLIER_SKIP = "holdfast.dev", ""
+# Cluster API checks only whether the annotation exists, so its value can say who set it.
+OURS_ON_MACHINE = "holdfast.dev"
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,12 @@ class Marked:
 
 @dataclass(frozen=True)
 class MachineBefore:
-    """The Machine, and the earlier value of its annotation; ``None`` if it was absent."""
+    """The Machine, the earlier value of its annotation (``None`` if it was absent), and the value during the work."""
 
     namespace: str
     name: str
     before: str | None
+    value: str = ""
 
     @property
     def full_name(self) -> str:
@@ -113,7 +114,13 @@ def record_of(node: Object) -> OptOuts | None:
         run=str(data.get("run") or ""),
         since=str(data.get("since") or ""),
         autoscaler=NodeBefore(_text(autoscaler)) if isinstance(autoscaler, dict) else None,
-        machine=MachineBefore(str(machine.get("namespace")), str(machine.get("name")), _text(machine))
+        machine=MachineBefore(
+            namespace=str(machine.get("namespace")),
+            name=str(machine.get("name")),
+            before=_text(machine),
+            # Earlier versions set an empty value.
+            value=OURS_ON_MACHINE if machine.get("value") == OURS_ON_MACHINE else "",
+        )
         if isinstance(machine, dict)
         else None,
         node_health_check=NodeBefore(_text(check)) if isinstance(check, dict) else None,
@@ -184,7 +191,7 @@ def on_machine(machine: Object) -> str | None:
 
 def before_on_machine(value: str | None) -> str | None:
     """The value to record for a Machine that has no record. Our own value is that of a run that died without one."""
-    return None if value == _SKIP else value
+    return None if value == OURS_ON_MACHINE else value
 
 
 def is_opt_out(value: str | None) -> bool:
@@ -204,12 +211,12 @@ def put_back_on_node(value: str | None, known: NodeBefore) -> str | None:
 
 def told_on_machine(value: str | None, known: MachineBefore) -> str | None:
     """The value for the Machine's annotation during the work; an earlier annotation has the same effect and stays."""
-    return _told(value, known.before, _SKIP) if known.before is None else value
+    return _told(value, known.before, known.value) if known.before is None else value
 
 
 def put_back_on_machine(value: str | None, known: MachineBefore) -> str | None:
     """The value for the Machine's annotation after the work."""
-    return None if known.before is None and value in (_SKIP, _EARLIER_SKIP) else value
+    return _put_back(value, known.before, known.value) if known.before is None else value
 
 
 def _told(value: str | None, before: str | None, ours: str) -> str | None:

@@ -288,7 +288,7 @@ class _Admission:
         if node is None:
             return self._facts.looked(read_seen(name, None, self._settings.operation))
         control_plane = CONTROL_PLANE in node_rules.labels_of(node)
-        if self._facts.has_slot:
+        if self._facts.has_slot or self._facts.claimed:
             # A new label does not move the slot to the other group.
             control_plane = self._last.control_plane
         budget = budget_of(params, control_plane=control_plane)

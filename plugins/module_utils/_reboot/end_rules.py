@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._api import artifact_rules, node_rules
-from .._budget.node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, noted
+from .._budget.node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, noted, phases_of
 from .._shared.bounds import cut, plain, some
 from .journey_rules import PUT_BACK, STOP, Step
 from .plan_rules import DONE, EXCLUDED, NOT_NEEDED
@@ -113,7 +113,7 @@ def result_of(
         "boot_id_after": after or None,
         **_versions(known),
         **overrides_of(known, str(known.get("id") or "")),
-        "phases": dict(known.get("phases") or {}),
+        "phases": phases_of(known),
     }
 
 

@@ -11,12 +11,12 @@ from typing import Any, Callable
 
 from .._api import node_rules, paths
 from .._api.errors import Held, HoldfastError
-from .._api.names import CLAIM, OPERATION
+from .._api.names import CLAIM
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE, ClaimLost
-from .._budget.node_operation_rules import reboot_began
+from .._budget.node_operation_rules import reboot_began, record_of
 from .._drain.cordon_rules import reason_of, why_it_stays
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
@@ -116,7 +116,7 @@ def _pauses(params: Params) -> bool:
 
 def _held(work: Work, params: Params) -> Result:
     node, turn = read_node(work.context.cluster, work.node), params["turn"]
-    began = reboot_began(node_rules.record(node, OPERATION), work.operation)
+    began = reboot_began(record_of(node, work.operation), work.operation)
     step = after_hold(
         work.node,
         params["rebooted"]["why"],
@@ -258,7 +258,7 @@ class _Failed:
             "cordoned": reason_of(node, PURPOSE) is not None,
             "stays_cordoned": why_it_stays(node, PURPOSE),
             "claim": node_rules.record(node, CLAIM),
-            "operation": node_rules.record(node, OPERATION),
+            "operation": record_of(node, self._work.operation),
             "slot": vars(slot) if slot else None,
         }, False
 

@@ -17,7 +17,7 @@ from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE, Claim, claim_of
 from .._budget.ledger_rules import ACTIVE, FAILED
 from .._budget.lifecycle_rules import others_words, run_of
-from .._budget.node_operation_rules import is_old, record_of, unchecked
+from .._budget.node_operation_rules import is_old, phases_of, record_of, unchecked
 from .._drain.cordon_rules import others_cordon
 from .plan_rules import why_blocked, why_held
 from .quorum_rules import CONTROL_PLANE
@@ -233,8 +233,8 @@ def read_seen(
     if node is None:
         return Seen(name, exists=False)
     present = node_rules.record(node, OPERATION) or {}
-    record = record_of(node, operation) or present
-    phases = record.get("phases")
+    own = record_of(node, operation)
+    record = own or present
     inhibited = node_rules.refuses_shutdown(node)
     return Seen(
         name=name,
@@ -249,7 +249,7 @@ def read_seen(
             unchecked=unchecked(present),
             old=now is not None and is_old(record, now, old_after),
         ),
-        phases=phases if isinstance(phases, dict) else {},
+        phases=phases_of(own),
         claim=claim_of(node),
         slot=SlotSeen(str(slot["run"]), str(slot["operation"]), str(slot["state"])) if slot else None,
         held="" if override_holds else "; ".join(why_held(holds, node_rules.inhibited_by(node), inhibited=inhibited)),

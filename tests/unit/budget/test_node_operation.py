@@ -247,6 +247,8 @@ def marked(**record):
         ({"id": "kernel", "phase": "reboot"}, ""),
         ({"id": "kernel", "phase": "drain", "boot_id_before": "old"}, ""),
         ({"id": "firmware", "phase": "reboot", "boot_id_before": "old"}, ""),
+        # A run of another operation waits for the node.
+        ({"id": "firmware", "earlier": [{"id": "kernel", "phase": "reboot", "boot_id_before": "old"}]}, "old"),
         ({}, ""),
     ],
 )
@@ -520,9 +522,11 @@ STEPS = [
 ]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["kernel", "firmware"]), st.sampled_from(STEPS)), max_size=9))
-def test_two_operations_over_a_node_do_not_hide_the_reboots_of_each_other(taken):
-    """A run of one of them only waits, or reboots the node. A run of the other one must not reboot it again."""
+@given(
+    st.lists(st.tuples(st.sampled_from(["kernel", "firmware", "certificates"]), st.sampled_from(STEPS)), max_size=12)
+)
+def test_operations_over_a_node_do_not_hide_the_reboots_of_each_other(taken):
+    """A run of one of them only waits, or reboots the node. A run of another one must not reboot it again."""
     record, went = None, {}
     for seconds, (operation, params) in enumerate(taken):
         record = advance(record, node(), {**params, "operation": operation}, at(seconds))
@@ -532,7 +536,16 @@ def test_two_operations_over_a_node_do_not_hide_the_reboots_of_each_other(taken)
         for name, known in went.items():
             found = record_of(Stored(record).node, name)
             assert known is None or (found["phase"], found["result"], found["since"]) == known
-        assert "earlier" not in record.get("earlier", {}), "the record does not grow"
+        kept = record.get("earlier", [])
+        assert not any("earlier" in item for item in kept), "the record does not grow"
+        assert len(kept) <= 2
+
+
+def test_a_record_keeps_those_of_the_last_two_other_operations():
+    record = None
+    for operation in ("kernel", "firmware", "certificates", "disks"):
+        record = advance(record, node(), step("uncordon", "rebooted", operation=operation), at(0))
+    assert [item["id"] for item in record["earlier"]] == ["certificates", "firmware"]
 
 
 def test_a_skipped_node_has_the_record_of_its_reboot_in_another_operation():
@@ -553,10 +566,10 @@ def test_a_resumed_operation_takes_the_cordon_of_the_other_one_into_account(phas
     where = node(unschedulable=bool(cordon), cordon=cordon)
     resumed = advance(others, where, step("ready"), at(9))
     assert resumed.get("unchecked", False) is (cordon is not None and phase == "reboot")
-    assert resumed["earlier"]["id"] == "firmware"
+    assert [item["id"] for item in resumed["earlier"]] == ["firmware"]
 
 
-@pytest.mark.parametrize("earlier", ["x", None, [], 1, {"id": "kernel"}])
+@pytest.mark.parametrize("earlier", ["x", None, [], 1, {"id": "kernel"}, ["x"], [{"id": "kernel"}]])
 def test_a_broken_record_of_another_operation_is_as_none(earlier):
     record = {**through((0, step("hold"))), "id": "firmware", "earlier": earlier}
     found = advance(record, node(), step("slot"), at(9))

@@ -333,6 +333,13 @@ def test_a_record_that_the_doctor_closed_is_no_failed_check():
     assert stale(snapshot(node("n", cordon(), ours))) == {"cordon n"}
 
 
+def test_the_doctor_closes_the_unfinished_records_of_other_operations_too():
+    """Otherwise a run of that operation resumes the node outside its window."""
+    earlier = [{"id": "firmware", "phase": "reboot", "result": ""}, {"id": "disks", "result": "rebooted"}]
+    closed = abandoned({"id": "kernel", "phase": "drain", "result": "", "earlier": earlier})
+    assert [item["result"] for item in closed["earlier"]] == ["failed", "rebooted"]
+
+
 def test_a_failed_slot_is_not_released_under_a_run_that_works_there():
     seen = snapshot(node("n", claim(LIVE)), groups={"g": ledger(slot(DEAD, state="failed"))})
 

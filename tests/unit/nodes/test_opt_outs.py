@@ -174,7 +174,7 @@ def test_there_and_back_leaves_nothing():
         "run": "",
         "since": "2026-05-04T00:00:00.000000Z",
         "autoscaler": {"before": None},
-        "machine": {"namespace": "metal", "name": "m", "before": None},
+        "machine": {"namespace": "metal", "name": "m", "before": None, "value": OURS},
         "node_health_check": {"before": None},
     }
     assert told["diff"]["before"] == {DISABLED: None, EXCLUDED: None, SKIP: None, RECORD: None}
@@ -194,7 +194,7 @@ def test_the_record_is_written_with_the_opt_out_and_before_the_machine():
     world.killed("present", 1)
 
     assert world.values == ("true", None)
-    assert world.record["machine"] == {"namespace": "metal", "name": "m", "before": None}
+    assert world.record["machine"] == {"namespace": "metal", "name": "m", "before": None, "value": OURS}
 
 
 def test_the_machine_comes_first_on_the_way_back():
@@ -233,12 +233,25 @@ def test_killed_after_any_write_the_next_run_has_the_same_result(on_node, on_mac
     assert worlds[1].state == worlds[1].start
 
 
+def test_an_empty_value_of_a_user_stays():
+    world = World()
+    world.run()
+    world.server.annotate(world.path, {SKIP: ""})
+    world.run("absent")
+
+    assert world.values[1] == ""
+
+
+@pytest.mark.parametrize("conflict", [0, 2])
 @pytest.mark.parametrize("taken_over_by", [[], ["present"], ["absent"], ["present", "absent"], ["absent", "present"]])
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("state", ["present", "absent"])
 @pytest.mark.parametrize("at", range(1, 9))
-def test_the_machine_of_a_run_that_is_paused_matches_the_record(at, state, begun, taken_over_by):
-    """Another run takes the claim over during the pause before a request, and works on the node or restores it."""
+def test_the_machine_of_a_run_that_is_paused_matches_the_record(at, state, begun, taken_over_by, conflict):
+    """Another run takes the claim over during the pause before a request, and works on the node or restores it.
+
+    A controller of Cluster API may react to its write of the Machine, so that its second write has a conflict.
+    """
     world, claim = World(), {"operation": "o", "purpose": "rolling_reboot", "since": ""}
     world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({**claim, "run": "paused"})})
     if begun:
@@ -251,8 +264,14 @@ def test_the_machine_of_a_run_that_is_paused_matches_the_record(at, state, begun
             for step in taken_over_by:
                 world.run(step, run="other")
 
-    requests = []
-    world.server.before = request
+    def controller(path):
+        if path == world.path and len(requests) > at:
+            writes.append(path)
+            if len(writes) == conflict:
+                world.server.annotate(path, {"controller": "1"})
+
+    requests, writes = [], []
+    world.server.before, world.server.before_write = request, controller
     with contextlib.suppress(ClaimLost):
         world.run(state, run="paused")
 
@@ -273,6 +292,9 @@ def test_the_opt_out_of_a_machine_without_a_record(value):
 def test_the_opt_out_of_an_earlier_version_is_undone():
     world = World()
     world.run()
+    record = world.record
+    del record["machine"]["value"]
+    world.server.annotate(NODE, {RECORD: json.dumps(record)})
     world.server.annotate(world.path, {SKIP: ""})
     assert not world.run()["changed"]
     world.run("absent")

@@ -128,6 +128,24 @@ def test_a_label_of_the_control_plane_does_not_move_the_slot(cluster):
     assert (found["step"], found["group"], list(cluster.ledger().slots)) == ("go", "default", ["node-1"])
 
 
+def test_a_label_of_the_control_plane_does_not_move_a_slot_that_a_dead_run_left(cluster):
+    cluster.node("node-2", labels={CONTROL_PLANE: ""})
+    cluster.node(claim=DEAD_CLAIM, operation=record("slot"))
+    cluster.ledger(ledger=slot())
+    cluster.hold()
+    label = {CONTROL_PLANE: ""}
+    when_claimed(cluster, lambda: cluster.objects[paths.node("node-1")]["metadata"].update(labels=label))
+    assert turn(cluster, play="first")["step"] == "put_off"
+    assert ("claim" in cluster.marks(), cluster.ledger().slots) == (False, {})
+
+
+def test_a_postponed_node_is_reported_without_the_phases_of_another_operation(cluster):
+    cluster.node(operation=record("uncordon", "rebooted", id="last month", phases={"drain": 300.0}))
+    closed = [{"days": ["mon"], "start": "01:00", "end": "02:00"}]
+    found = turn(cluster, windows=closed)
+    assert (found["step"], found["result"]["phases"]) == ("postponed", {})
+
+
 def test_the_node_is_asked_first(cluster):
     asked = turn(cluster, when="required")
     assert (asked["step"], asked["steps"]) == ("ask", ["needed", "again"])

@@ -46,6 +46,11 @@ def record(phase, run="me", operation="kernel", **more):
     }
 
 
+def behind(known):
+    """The same record, after a run of another operation has waited for the node."""
+    return record("slot", "other", "firmware", unchecked=True, earlier=[known])
+
+
 def slot(run="me"):
     return Ledger(slots={"node-1": Slot("node-1", "kernel", run, AT, boot_id="boot-1", claims=1)})
 
@@ -305,10 +310,10 @@ def test_a_reboot_that_was_refused_did_not_switch_the_node_off(cluster):
     ids=["timed out", "refused", "not sent by this run", "in the user's tasks"],
 )
 @pytest.mark.parametrize("steps", [RESUMED, None], ids=["in the role's steps", "before its turn had steps"])
-@pytest.mark.parametrize("run", ["me", "a dead run"])
-def test_a_node_that_an_earlier_run_may_have_sent_its_reboot_keeps_slot_and_cordon(cluster, failed, steps, run):
+@pytest.mark.parametrize("known", [record("reboot"), record("reboot", "dead"), behind(record("reboot", "dead"))])
+def test_a_node_that_an_earlier_run_may_have_sent_its_reboot_keeps_slot_and_cordon(cluster, failed, steps, known):
     """That request may still be pending, for example at metal3."""
-    at_work(cluster, "reboot", operation=record("reboot", run))
+    at_work(cluster, "reboot", operation=known)
     found = finish(cluster, failed=failed, steps=steps)
     assert "The node stays cordoned" in found["result"]["detail"]
     assert cluster.cordoned()
@@ -324,8 +329,9 @@ def test_the_user_s_tasks_can_t_say_that_nothing_was_sent(cluster, failed):
     assert cluster.ledger().slots["node-1"].state == "failed"
 
 
-def test_a_hold_does_not_put_back_a_node_that_an_earlier_run_may_have_sent_its_reboot(cluster):
-    at_work(cluster, "reboot", operation=record("reboot", "a dead run"))
+@pytest.mark.parametrize("known", [record("reboot", "dead"), behind(record("reboot", "dead"))])
+def test_a_hold_does_not_put_back_a_node_that_an_earlier_run_may_have_sent_its_reboot(cluster, known):
+    at_work(cluster, "reboot", operation=known)
     held = {"step": "held", "why": "held by shop/app"}
     with pytest.raises(Held, match="may still go down, and now a hold refuses its reboot: held by shop/app"):
         finish(cluster, rebooted=held, steps=RESUMED)
@@ -385,13 +391,21 @@ def test_a_run_that_loses_its_node_in_its_cleanup_leaves_it_to_the_new_owner(clu
     assert cluster.ledger().failed("kernel") == 0
 
 
-def test_a_node_that_another_run_has_finished_is_no_failure(cluster):
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_node_that_another_run_has_finished_is_no_failure(cluster, waits):
     theirs = {**record("uncordon", "another"), "result": "rebooted"}
+    theirs = behind(theirs) if waits else theirs
     cluster.node(boot_id="boot-2", operation=theirs)
     cluster.ledger(ledger=Ledger())
     assert finish(cluster, failed=BROKEN)["result"]["result"] == "stopped"
     assert cluster.marks()["operation"] == theirs
     assert cluster.ledger().failed("kernel") == 0
+
+
+def test_a_run_that_lost_a_node_which_nobody_has_taken_over_is_stopped(cluster):
+    """The operation is not complete: a person has released the node, and a run of another operation waits for it."""
+    cluster.node(operation=behind({**record("drain"), "result": "failed"}))
+    assert finish(cluster, failed={"msg": "It is lost.", "error": ClaimLost.kind})["result"]["result"] == "stopped"
 
 
 def test_all_that_the_runs_of_an_operation_did_despite_holds_and_budgets_is_named(cluster):

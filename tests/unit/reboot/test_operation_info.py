@@ -63,6 +63,12 @@ def test_versions_that_others_wrote_are_bounded(cluster, versions):
     assert len(str(entry)) < 1000
 
 
+@pytest.mark.parametrize("phases", ["x", 7, [1], {"drain": "x"}, {"drain": -1}, {"drain": 1e300}, {"x" * 9000: 1}])
+def test_phases_that_a_node_wrote_do_not_end_the_report(cluster, phases):
+    cluster.node("a", operation=record(phases=phases))
+    assert info(cluster)["nodes"][0]["phases"] == {}
+
+
 def test_a_node_without_a_record_is_known_from_the_artifacts(cluster):
     cluster.node("a", operation=record())
 
