@@ -1172,6 +1172,13 @@ MUTANTS = [
         "::test_a_node_that_an_earlier_run_may_have_sent_its_reboot_keeps_slot_and_cordon",
     ),
     Mutant(
+        "quorum-by-pods-of-workers",
+        3,
+        "Pods that a worker runs with the labels of etcd count for its quorum.",
+        Code("quorum_without", '"" if node in trusted else _UNLABELLED', '""'),
+        "tests/unit/reboot/test_quorum_rules.py::test_a_pod_on_a_node_without_a_role_is_no_help_but_counts_as_a_member",
+    ),
+    Mutant(
         "resumed-after-it-was-given-back",
         6,
         "A node that another operation has given back before its reboot is rebooted outside the window.",

@@ -211,25 +211,33 @@ def seen_in_rows(
 
 
 def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | None:
-    """``wait`` if active slots alone fill the budget, so that no Node has to be read.
+    """``wait`` if the slot of a live run is that of the node, or if active slots fill the budget: no Node is read.
 
     Only for a request that already waits, because this does not check whether the node belongs to the group. A share
     refers to the size of the group at the last grant.
     """
-    if ledger.policy != policy or request.node in ledger.slots:
+    mine, limit = ledger.slots.get(request.node), size_of(policy, ledger)
+    names = tuple(sorted({*ledger.slots} - {request.node}))
+    if ledger.policy != policy or ledger.failed(request.operation) > request.max_failed:
         return None
-    if ledger.failed(request.operation) > request.max_failed:
+    if mine and mine.state == ACTIVE and _of_another_live_run(mine, request):
+        return Decision(WAIT, ledger, why=_words(mine), unavailable=names, budget=limit)
+    if mine:
         return None
-    limit = size_of(policy, ledger)
     active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
     if any(_left_behind(slot, request.live) for slot in active):
         # Only the Node shows whether the slot of a dead run is still needed.
         return None
     if not 0 < limit <= len(active) or not any(_worked_on(slot, request) for slot in active):
         return None
-    names = tuple(sorted(ledger.slots))
     why = f"{len(names)} of {limit} allowed are unavailable: {_all_words(ledger)}"
     return Decision(WAIT, ledger, why=why, unavailable=names, budget=limit)
+
+
+def _of_another_live_run(slot: Slot, request: Request) -> bool:
+    """Whether the slot belongs to another live run of the operation."""
+    same = slot.operation == request.operation
+    return same and slot.run not in ("", request.run) and slot.run in (request.live or ())
 
 
 def in_queue(ledger: Ledger, policy: Policy) -> Decision:
@@ -277,7 +285,7 @@ def decide(
         return _full(outcome, [_words(mine)], working=_worked_on(mine, request))
     if ledger.failed(request.operation) > request.max_failed:
         return replace(outcome, why=failed_words(ledger, request.operation, request.max_failed))
-    if mine and mine.run not in ("", request.run) and mine.run in (request.live or ()):
+    if mine and _of_another_live_run(mine, request):
         return replace(outcome, outcome=WAIT, why=_words(mine))
     if mine:
         return _granted(outcome, request, group[request.node], since=mine.since)

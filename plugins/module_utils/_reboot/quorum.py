@@ -18,7 +18,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed
 from .._budget import runs
-from .quorum_rules import CONTROL_PLANE, MASTER, EtcdPod, Quorum, is_control_plane, quorum_without, read_etcd_pod
+from .quorum_rules import CONTROL_PLANE, ETCD, MASTER, EtcdPod, Quorum, is_control_plane, quorum_without, read_etcd_pod
 
 # Seconds. Only one kind of object is watched at a time; changes of the other kind are seen after this time.
 _LOOK_AGAIN = 20.0
@@ -85,12 +85,14 @@ def look(cluster: Cluster, params: Params) -> Seen:
         read_etcd_pod(pod) for pod in cluster.items(_pods_path(params), label_selector=params.get("selector") or "")
     )
     nodes = {name: ready for nodes in labelled.values() for name, ready in nodes.items()}
+    roles = {*nodes}
     for name in {pod.node for pod in pods} - {params["name"], *nodes}:
         # A member may run on a node without these labels.
         node = cluster.find(paths.node(name))
         if node is not None:
             nodes[name] = node_rules.ready(node)
-    return Seen(labelled, pods, quorum_without(params["name"], pods, nodes))
+            roles |= {name} if ETCD in node_rules.labels_of(node) else set()
+    return Seen(labelled, pods, quorum_without(params["name"], pods, nodes, roles))
 
 
 def _wait(cluster: Cluster, params: Params, seen: Seen, deadline: Deadline) -> Seen:

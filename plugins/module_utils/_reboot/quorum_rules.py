@@ -17,7 +17,9 @@ from .._api.objects import Object
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 # The label of control-plane nodes before Kubernetes 1.24. Upgraded clusters may still have it.
 MASTER = "node-role.kubernetes.io/master"
+ETCD = "node-role.kubernetes.io/etcd"
 _NODE_NOT_READY = "its Node is not Ready"
+_UNLABELLED = f"its Node has neither the label {CONTROL_PLANE} nor {ETCD}"
 
 
 @dataclass(frozen=True)
@@ -90,18 +92,29 @@ def is_control_plane(node: Object) -> bool:
     return any(label in node_rules.labels_of(node) for label in (CONTROL_PLANE, MASTER))
 
 
-def quorum_without(name: str, pods: Collection[EtcdPod], nodes: Mapping[str, bool]) -> Quorum:
+def quorum_without(
+    name: str, pods: Collection[EtcdPod], nodes: Mapping[str, bool], labelled: Collection[str] = ()
+) -> Quorum:
     """The quorum of etcd while one node is down.
+
+    A worker can run a pod with the labels of etcd, but not set these labels of its Node. If members are on nodes with
+    one of them, a pod elsewhere can't add to the quorum.
 
     Args:
         name: The node that goes down.
         pods: etcd's pods.
         nodes: The nodes that exist, at least those with a pod of etcd, and whether each is Ready.
+        labelled: Those of them with a label of the control plane or of etcd.
     """
     by_node: dict[str, list[EtcdPod]] = {}
     for pod in pods:
         by_node.setdefault(pod.node, []).append(pod)
-    others = {node: _why_missing(by_node[node], nodes.get(node)) for node in sorted(by_node) if node != name}
+    trusted = labelled if by_node.keys() & set(labelled) else by_node
+    others = {
+        node: _why_missing(by_node[node], nodes.get(node)) or ("" if node in trusted else _UNLABELLED)
+        for node in sorted(by_node)
+        if node != name
+    }
     return Quorum(
         members=tuple(sorted(by_node)),
         ready_others=tuple(node for node, why in others.items() if not why),

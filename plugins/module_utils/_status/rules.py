@@ -16,6 +16,8 @@ from .._api.names import CORDON, OPERATION
 from .._api.objects import Object
 from .._budget.ledger_rules import FAILED as FAILED_SLOT
 from .._budget.ledger_rules import Member
+from .._budget.node_operation_rules import WAITING as WAITING_PHASES
+from .._budget.node_operation_rules import earlier_of
 from .._budget.policy_rules import amount
 from .._doctor.rules import ROLE_OWNER, examine
 from .._doctor.snapshot_rules import Finding, Snapshot
@@ -97,6 +99,10 @@ def _rows(snapshot: Snapshot, name: str, holds: Collection[Hold], budgets: Colle
         return
     record = node_rules.record(node, OPERATION) or {}
     slot = next(iter(snapshot.slots(name)), None)
+    ended = slot is None and str(record.get("run") or "") not in snapshot.runs
+    if ended and record.get("phase") in WAITING_PHASES and not record.get("result"):
+        # Its run has reported that it stopped, and has ended.
+        record = next(iter(earlier_of(record)), {})
     phase, result = str(record.get("phase") or ""), str(record.get("result") or "")
     since = _seconds(record.get("since"))
     if slot is not None and slot.state == FAILED_SLOT:

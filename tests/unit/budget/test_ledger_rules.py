@@ -749,6 +749,28 @@ class TestAtAGlance:
         if decision:
             assert decision == decide(ledger_of(*slots, policy=policy), policy, nodes(), ask("bravo"))
 
+    @pytest.mark.parametrize(
+        ("taken", "waits"),
+        [
+            ({"run": "run-2"}, True),
+            ({"run": "run-2", "state": FAILED}, False),
+            ({"run": "run-2", "operation": "firmware"}, False),
+            ({"run": "dead"}, False),
+            ({"run": ""}, False),
+            ({}, False),
+        ],
+    )
+    def test_under_the_slot_of_another_run(self, taken, waits):
+        """No Node is read while that run works."""
+        policy, request = Policy(max_unavailable="3"), ask("bravo", live={"run-1", "run-2"})
+        ledger = ledger_of(slot("bravo", **taken), policy=policy)
+
+        decision = at_a_glance(ledger, policy, request)
+
+        assert (decision is not None) is waits
+        if decision:
+            assert decision == decide(ledger, policy, nodes(), request)
+
     def test_who_may_get_none_does_not_wait(self):
         taken = ledger_of(slot("alfa"), operations=[{"id": "kernel", "failures": {"charlie": "no boot"}}])
 

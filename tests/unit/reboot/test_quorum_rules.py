@@ -77,6 +77,19 @@ def test_a_member_without_a_node_is_no_help_but_counts_as_one():
     assert not quorum.pods_suffice
 
 
+@pytest.mark.parametrize("name", ["a", "x"])
+def test_a_pod_on_a_node_without_a_role_is_no_help_but_counts_as_a_member(name):
+    """Root on a worker can run a pod with the labels of etcd."""
+    pods, nodes = members("a", "b", "c", "x", "y"), {**up("a", "b", "x", "y"), "c": False}
+
+    quorum = quorum_without(name, pods, nodes, {"a", "b", "c"})
+
+    assert quorum.kept is False
+    assert "has neither the label node-role.kubernetes.io/control-plane nor" in quorum.missing["y"]
+    assert quorum_without("a", members("a", "b", "c"), up("a", "b", "c"), {"d"}).kept, "no member is on a labelled node"
+    assert quorum_without("a", members("a", "b", "c"), up("a", "b", "c"), {"a", "b", "c"}).kept
+
+
 def test_without_pods_it_is_unknown():
     quorum = quorum_without("a", [], up("a", "b", "c"))
 

@@ -129,6 +129,16 @@ def test_budget_whose_limit_is_unknown_counts_as_one_node(taken, full):
     assert row(found, "next").why.startswith("a slot of Group workers: 1 of ?") is full
 
 
+def test_node_of_an_operation_whose_run_has_stopped_and_ended():
+    """The node is done in an operation that is open, or has nothing to do with any run."""
+    done = {"id": "kernel", "run": "live", "phase": "uncordon", "result": "rebooted", "since": SINCE}
+    waited = {"id": "other", "run": "ended", "phase": "slot", "result": "", "since": SINCE}
+    found = status(node("a", operation={**waited, "earlier": [done]}), node("b", operation=waited))
+
+    assert (row(found, "a").state, row(found, "a").phase) == ("done", "rebooted")
+    assert [item.name for item in found.board.rows] == ["a"]
+
+
 def test_node_of_a_dead_run_names_the_way_out():
     found = status(node("a", "drain", run="dead"), runs=("dead",))
 
