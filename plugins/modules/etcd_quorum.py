@@ -11,7 +11,8 @@ short_description: Check whether etcd keeps its quorum without a node, and wait 
 version_added: 0.1.0
 description:
   - Counts the members of etcd by their pods, one for each node that has such a pod, and says whether enough members
-    remain without the node O(name). A member counts if its pod and its Node are Ready.
+    remain without the node O(name). A member counts if its pod and its Node are Ready. If members are on Nodes with the
+    label C(node-role.kubernetes.io/control-plane) or C(node-role.kubernetes.io/etcd), a member on another Node is missing.
   - With O(wait_timeout), waits by a watch until enough members remain.
   - The module can't check an etcd that runs without pods, outside the cluster; RV(kept) is then null.
 options:
