@@ -16,7 +16,8 @@ description:
     ID, and still true when the module checks it again directly before the act. The module records it on the Node, in
     C(holdfast.dev/evidence).
   - The task refuses a node that is Ready, shutting down, held, in a slot of a live run, or claimed by another run, and
-    a node whose kubelet still renews its Lease.
+    a node whose kubelet still renews its Lease. Except with the kind V(Attestation), it refuses a node if another Node
+    has the same provider ID or C(systemUUID).
   - O(state=absent) removes the taint from a node that is Ready with a new boot ID, and whose old pods and
     VolumeAttachments are gone.
 options:

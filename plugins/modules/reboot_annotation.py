@@ -27,6 +27,8 @@ description:
     annotations C(cluster.x-k8s.io/machine), C(cluster.x-k8s.io/cluster-namespace) and C(cluster.x-k8s.io/cluster-name)
     prove it. The UID in C(status.nodeRef) or a provider ID also proves it. Otherwise, name the host in
     O(bare_metal_host).
+  - The task refuses a host that several Nodes name in their provider IDs, and a Node that is not Ready if another Node
+    has the same provider ID or C(systemUUID), because the name of the machine may have changed.
   - The task refuses, with the reason, hosts on which the annotation has no effect or the wrong effect. These hosts are
     paused, detached, not provisioned, being deleted, or have C(online) false or C(disablePowerOff) true.
   - Annotations of others stay unchanged, byte for byte. As long as one of them has a key, the host stays off.

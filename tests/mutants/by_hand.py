@@ -419,6 +419,20 @@ MUTANTS = [
         Code("host_of", "by_provider and not by_machine", "False"),
         "tests/unit/fencing/test_find_host.py::test_a_provider_id_that_names_the_host_of_another_node_is_refused",
     ),
+    Mutant(
+        "failover-of-the-old-name-of-a-machine",
+        2,
+        "The failover of the old Node of a machine switches it off, although its Node with the new name is held.",
+        Code("_FailoverStep._check", 'self._params["fence"] != ATTESTATION', "False"),
+        "tests/unit/failover/test_steps.py::TestRenamed::test_it_is_not_failed_over",
+    ),
+    Mutant(
+        "host-of-two-nodes",
+        2,
+        "Two Nodes have the same provider ID, and the machine of the one that is held goes off for the other.",
+        Code("_only_node", "len(names) > 1", "False"),
+        "tests/unit/fencing/test_annotation.py::TestTwoNodes::test_their_host_is_not_switched_off",
+    ),
     # -- 3: cordons
     Mutant(
         "cordon-of-another-client-undone",

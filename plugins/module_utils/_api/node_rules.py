@@ -70,6 +70,11 @@ def system_uuid(node: Object) -> str:
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("systemUUID") or "")
 
 
+def provider_id(node: Object) -> str:
+    """What a cloud, or Cluster API, calls the machine; empty if it is not known."""
+    return str((node.get("spec") or {}).get("providerID") or "")
+
+
 def unschedulable(node: Object) -> bool:
     return bool((node.get("spec") or {}).get("unschedulable"))
 

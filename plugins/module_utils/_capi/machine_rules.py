@@ -53,6 +53,6 @@ def relation(node: Object, machine: Object) -> str:
 
 def _same_provider_id(node: Object, machine: Object) -> bool:
     """Return whether both have the same providerID, and it is more than the Node's name, which some providers use."""
-    found = (node.get("spec") or {}).get("providerID")
+    found = node_rules.provider_id(node)
     same = bool(found) and found == (machine.get("spec") or {}).get("providerID")
-    return same and str(found).rpartition("/")[2] != node_rules.name(node)
+    return same and found.rpartition("/")[2] != node_rules.name(node)

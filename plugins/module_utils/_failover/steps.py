@@ -22,12 +22,14 @@ from .._budget.claim_rules import Claimed
 from .._budget.ledger_rules import ACTIVE
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import STARTS, Work, others_words
+from .._fencing import evidence_rules
 from .._progress.event_rules import waits
 from .._reboot import quorum
 from .._reboot.quorum_rules import is_control_plane
 from . import audit, audit_rules, rules
 from . import record as writer
 from . import taint_rules as out_of_service
+from .facts_rules import ATTESTATION
 from .rules import DONE, FENCE
 
 _ETCD_NAMESPACE = "kube-system"
@@ -180,6 +182,9 @@ class _FailoverStep:
             node_rules.name(item): node_rules.ready(item) or node_rules.name(item) in rebooting for item in counted
         }
         rules.check_storm(self._name, nodes, self._params["max_unhealthy"])
+        if self._params["fence"] != ATTESTATION:
+            # The selector may leave out the other Node of a machine.
+            evidence_rules.check_one_node(node, self._cluster.items(paths.NODES))
         self._check_quorum(node)
         # Before the claim is ours, there is none, or a dead run has it.
         gate.check(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))

@@ -25,7 +25,8 @@ def check_source(cluster: Cluster, node: Object, evidence: Mapping[str, Any]) ->
     """Check what does not change with the state of the machine, and may take long.
 
     Raises:
-        Refused: The fence agent can't prove that a machine is off, or plug or system are not the node's.
+        Refused: The fence agent can't prove that a machine is off, plug or system are not the node's, or another Node
+            is the same machine.
         InvalidInput: The fence agent is not installed.
     """
     name = str(node["metadata"]["name"])
@@ -33,6 +34,8 @@ def check_source(cluster: Cluster, node: Object, evidence: Mapping[str, Any]) ->
         # The only one that the system may have.
         uuid = str(evidence.get("uuid") or "") or node_rules.system_uuid(node)
         evidence_rules.check_no_other_node(name, uuid, cluster.items(paths.NODES))
+    if evidence["kind"] != evidence_rules.ATTESTATION:
+        evidence_rules.check_one_node(node, cluster.items(paths.NODES))
     if evidence["kind"] == evidence_rules.FENCE_AGENT:
         found = agent_rules.read(str(evidence["agent"]))
         with agent.confirms(name):

@@ -296,6 +296,41 @@ def other_node(node: str, uuid: str, nodes: Iterable[Object]) -> str:
     return next((name for name in found if name != node), "") if uuid else ""
 
 
+def check_one_node(node: Object, nodes: Iterable[Object]) -> None:
+    """Refuse a Node whose machine is another Node, too: its name may have changed, and the other Node may be at work.
+
+    Args:
+        nodes: The cluster's Nodes.
+
+    Raises:
+        Refused: Another Node has the same provider ID, or the same UUID of the system.
+    """
+    name = node_rules.name(node)
+    for item in nodes:
+        what, way_out = _shared_identity(node, item)
+        if not what or node_rules.name(item) == name:
+            continue
+        other = node_rules.name(item)
+        raise Refused(
+            f"Node {name} and Node {other} may be the same machine: both have the {what}. Nothing was changed. If the "
+            "name of the machine has changed, make sure which of the two Nodes is the old one, and delete that Node "
+            f"(kubectl delete node). If they are two machines, {way_out}.",
+            node=name,
+            other=other,
+            why="other_node",
+        )
+
+
+def _shared_identity(node: Object, other: Object) -> tuple[str, str]:
+    """Return what two Nodes have that only one machine can have, and the way out if they are two; empty for nothing."""
+    provider_id, uuid = node_rules.provider_id(node), node_rules.system_uuid(node)
+    if provider_id and provider_id == node_rules.provider_id(other):
+        return f"providerID {provider_id}", "correct the kubelet's option --provider-id of one, and delete its Node"
+    if _identifies(uuid) and _same(uuid, node_rules.system_uuid(other)):
+        return f"systemUUID {uuid}", "only a person can tell them apart: use attestation"
+    return "", ""
+
+
 def _same(one: str, other: str) -> bool:
     """Return whether two UUIDs are the same; some firmware swaps the bytes of the first three groups."""
     left, right = _uuid(one), _uuid(other)

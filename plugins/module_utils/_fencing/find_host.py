@@ -289,23 +289,26 @@ def _is_used_by(host: Object, parts: list[str]) -> bool:
 
 
 def nodes_of(cluster: Cluster, management: Cluster, wanted: Iterable[Object]) -> dict[str, str]:
-    """Return which Node each host is: UID of the BareMetalHost → name of the Node, where it is known.
+    """Return which Node each host is: UID of the BareMetalHost → name of the Node, where it is known."""
+    found = candidates_of(cluster, management, wanted)
+    return {uid: names[0] for uid, names in found.items() if len(names) == 1}
+
+
+def candidates_of(cluster: Cluster, management: Cluster, wanted: Iterable[Object]) -> dict[str, list[str]]:
+    """Return which Nodes each host may be, by its UID: one by its Machine, or all with its provider ID.
 
     A Node with the right name that is not proven to be the host's may belong to another Cluster.
     """
     found = {}
-    providers: dict[str, str] | None = None
+    providers: dict[str, set[str]] | None = None
     for host in wanted:
         name, machine = claimed_by(management, host)
         node = cluster.find(paths.node(name)) if name else None
         if node and machine and machine_rules.relation(node, machine) != machine_rules.PROVEN:
             name = ""
-        if not name:
-            if providers is None:
-                providers = _providers(cluster)
-            name = _by_providers(providers, host)
-        if name:
-            found[_uid(host)] = name
+        if not name and providers is None:
+            providers = _providers(cluster)
+        found[_uid(host)] = [name] if name else _by_providers(providers or {}, host)
     return found
 
 
@@ -339,22 +342,23 @@ def _consumer_of(management: Cluster, host: Object) -> Object | None:
     return _metal3_machine(management, consumer.get("namespace") or host["metadata"]["namespace"], consumer["name"])
 
 
-def _by_providers(providers: dict[str, str], host: Object) -> str:
-    """Find the Node by the provider IDs that ``_providers`` returns."""
+def _by_providers(providers: dict[str, set[str]], host: Object) -> list[str]:
+    """Find the Nodes by the provider IDs that ``_providers`` returns."""
     consumer = _consumer(host)
     names = [_uid(host), f"{rules.full_name(host)}/{consumer.get('name')}"]
     if consumer.get("kind") != _KIND:
         names.append(rules.full_name(host))
-    return next((providers[name] for name in names if name in providers), "")
+    return sorted(set().union(*(providers.get(name, ()) for name in names)))
 
 
-def _providers(cluster: Cluster) -> dict[str, str]:
-    """Map what each provider ID says of the host (UID, or namespace and name, with and without consumer) to a Node."""
-    found = {}
+def _providers(cluster: Cluster) -> dict[str, set[str]]:
+    """Map what each provider ID says of the host (UID, or namespace and name, with and without consumer) to Nodes."""
+    found: dict[str, set[str]] = {}
     for node in cluster.items(paths.NODES):
         _text, parts = rules.provider_id(node)
         if parts is not None:
-            found["/".join(parts[:2])] = found["/".join(parts)] = node_rules.name(node)
+            for text in ("/".join(parts[:2]), "/".join(parts)):
+                found.setdefault(text, set()).add(node_rules.name(node))
     return found
 
 

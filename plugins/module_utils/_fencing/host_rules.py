@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .._api import node_rules
 from .._api.names import REBOOT_KEYS
 from .._api.node_rules import annotations_of
 from .._api.objects import Object
@@ -41,7 +42,7 @@ def provider_id(node: Object) -> tuple[str, list[str] | None]:
 
     The parts are namespace, BareMetalHost and Metal3Machine, or in older versions the UID of the BareMetalHost.
     """
-    text = str((node.get("spec") or {}).get("providerID") or "")
+    text = node_rules.provider_id(node)
     parts = [part for part in text[len(_PROVIDER) :].split("/") if part]
     return text, parts if text.startswith(_PROVIDER) else None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from .._api import paths
+from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, NotFound, Refused
 from .._api.objects import Object
@@ -16,7 +16,8 @@ from .._api.runner import Context, Params
 from .._budget import claim_rules, gate
 from .._capi import machine_rules
 from .._capi.rules import cluster_of
-from . import find_host, last_look
+from .._shared.bounds import some
+from . import evidence_rules, find_host, last_look
 from . import host_rules as rules
 
 
@@ -70,6 +71,10 @@ class Target:
     def look(self, run: str, *, override_holds: bool, boot_id: str, down: bool) -> last_look.Look:
         """Check for holds, our claim and the expected state of the node, directly before the host is told to go off."""
         if self.node:
+            node = self.find_node()
+            if node and not node_rules.ready(node):
+                # It may be the old Node of a machine whose name has changed, and the holds are those of the other Node.
+                evidence_rules.check_one_node(node, self._cluster.items(paths.NODES))
             return last_look.look(
                 self._cluster, self.node, run=run, override_holds=override_holds, boot_id=boot_id, down=down
             )
@@ -92,18 +97,19 @@ def resolve(context: Context, params: Params, named: str) -> Target:
     Raises:
         InvalidInput: Neither is given; or a run is, and the Node that it should have claimed is unknown.
         NotFound: There is no such host.
-        Refused: There are several; or host and node are given and, by the objects, are different machines.
+        Refused: There are several; or host and node are given and, by the objects, are different machines; or several
+            Nodes may be the host.
     """
     cluster, management = context.cluster, context.management
     node, namespace = params.get("node") or "", params.get("namespace") or ""
     if not node and not named:
         raise InvalidInput("Give bare_metal_host, the name of the BareMetalHost, or node, the name of the Node.")
     if not named:
-        return Target(
-            cluster, management, find_host.host_of(management, read_node(cluster, node), namespace), node, node
-        )
+        host = find_host.host_of(management, read_node(cluster, node), namespace)
+        _only_node(cluster, management, host)
+        return Target(cluster, management, host, node, node)
     host = find_host.find(management, named, namespace)
-    known = find_host.nodes_of(cluster, management, [host]).get(host["metadata"]["uid"], "")
+    known = _only_node(cluster, management, host)
     claimed, machine = find_host.claimed_by(management, host)
     other = next((name for name in (known, claimed) if name not in ("", node)), "")
     if node and other:
@@ -154,6 +160,26 @@ def may_remove_key(node: str, serves: str, written_for: str) -> bool:
         written_for: The Node that the host was when the key was written; empty if unknown.
     """
     return not node or node in (written_for, serves) or not (serves or written_for)
+
+
+def _only_node(cluster: Cluster, management: Cluster, host: Object) -> str:
+    """Return the Node that the host is; empty if unknown.
+
+    Raises:
+        Refused: Several Nodes may be it.
+    """
+    names = find_host.candidates_of(cluster, management, [host])[host["metadata"]["uid"]]
+    if len(names) > 1:
+        raise Refused(
+            f"Several Nodes may be BareMetalHost {rules.full_name(host)}, because their providerID names it: "
+            f"{some(names)}. Nothing was changed. If the name of the machine has changed, make sure which of the Nodes "
+            "is the old one, and delete that Node (kubectl delete node). If they are several machines, correct the "
+            "kubelet's option --provider-id of the wrong ones, and delete their Nodes.",
+            host=rules.full_name(host),
+            candidates=names,
+            why="other_node",
+        )
+    return next(iter(names), "")
 
 
 def _check_machine(cluster: Cluster, machine: Object | None, host: Object, node: str) -> None:

@@ -46,8 +46,8 @@ def silent_node(record, since):
     return cluster
 
 
-def step(cluster, max_unhealthy="100%"):
-    options = {"name": "node-1", "run": "r2", "direction": "failover", "holder": "me", "quorum_asked": False}
+def step(cluster, max_unhealthy="100%", **more):
+    options = {**more, "name": "node-1", "run": "r2", "direction": "failover", "holder": "me", "quorum_asked": False}
     context = Context({})
     context.cluster = cluster
     return steps.failover_step(context, {**_STEP, "max_unhealthy": max_unhealthy, "claim_timeout": 0, **options})
@@ -67,6 +67,30 @@ def test_a_node_that_a_rolling_reboot_has_taken_down_is_not_part_of_a_storm(run,
             step(cluster, "40%")
     else:
         assert step(cluster, "40%")["step"] == FENCE
+
+
+class TestRenamed:
+    """The name of a machine has changed: its kubelet runs as another Node, and the old Node is silent."""
+
+    @pytest.fixture
+    def cluster(self):
+        found = silent_node(None, since=60)
+        found.node("new-name")
+        found.hold("new-name")
+        for name in ("node-1", "new-name"):
+            found.objects[paths.node(name)]["spec"]["providerID"] = "metal3://metal/host-3"
+        return found
+
+    @pytest.mark.parametrize("fence", ["metal3", "redfish", "command", "fence_agent"])
+    def test_it_is_not_failed_over(self, cluster, fence):
+        # The new Node has not the labels of the old one.
+        cluster.objects[paths.node("node-1")]["metadata"]["labels"]["pool"] = "a"
+        with pytest.raises(Refused, match="Node node-1 and Node new-name may be the same machine"):
+            step(cluster, fence=fence, selector="pool=a")
+        assert cluster.writes == []
+
+    def test_it_is_if_a_person_vouches_for_it(self, cluster):
+        assert step(cluster, fence="attestation")["step"] == FENCE
 
 
 @pytest.mark.parametrize(("purpose", "ended"), [("failover", True), ("rolling_reboot", False)])

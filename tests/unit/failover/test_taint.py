@@ -213,6 +213,14 @@ def test_the_system_of_another_node_proves_nothing(monkeypatch, two_nodes, uuid)
         evidence_now(two_nodes, **{**given, "uuid": ""})
 
 
+def test_a_machine_that_is_another_node_too_proves_nothing(two_nodes):
+    for name in ("node-1", "node-2"):
+        two_nodes.objects[paths.node(name)]["spec"]["providerID"] = "cloud://machine-1"
+    with pytest.raises(Refused, match="Node node-1 and Node node-2 may be the same machine"):
+        evidence_now(two_nodes, kind=operation.evidence_rules.COMMAND, argv=["echo", "off"])
+    assert evidence_now(two_nodes, kind=operation.evidence_rules.ATTESTATION) == {}
+
+
 def test_the_proof_before_a_recovery_that_was_interrupted_no_longer_counts():
     """The machine may be on: its record says that the recovery has begun to switch it on."""
     record = {

@@ -367,6 +367,46 @@ class TestLastLook:
         assert server.annotations == THEIRS
 
 
+class TestTwoNodes:
+    """A kubelet has the provider ID of another one, or the name of a machine has changed."""
+
+    @pytest.fixture
+    def server(self):
+        server = Server()
+        other = copy.deepcopy(server.objects[NODE])
+        other["metadata"]["name"] = "a"
+        server.objects["/api/v1/nodes/a"] = other
+        items = server.items
+
+        def both(path, **selectors):
+            named = (NODE, "/api/v1/nodes/a")
+            return [server.find(name) for name in named] if path == "/api/v1/nodes" else items(path, **selectors)
+
+        server.items = both
+        return server
+
+    @pytest.mark.parametrize("node", ["n", "a"])
+    @pytest.mark.parametrize("host", [None, "h"])
+    def test_their_host_is_not_switched_off(self, server, node, host):
+        with pytest.raises(Refused, match=r"Several Nodes may be BareMetalHost metal/h, .*: a, n\.") as refused:
+            server.run(node=node, bare_metal_host=host)
+        assert refused.value.fields["candidates"] == ["a", "n"]
+        assert server.annotations == THEIRS
+
+    def test_it_is_unknown_which_of_them_has_a_key(self, server):
+        with pytest.raises(Refused, match="Several Nodes may be BareMetalHost metal/h"):
+            server.run(node=None, bare_metal_host="h", override_holds=True)
+
+    def test_the_old_name_of_a_machine(self, server, monkeypatch):
+        """By its Machine, the host is the old Node alone, and only the new Node is held."""
+        monkeypatch.setattr(annotation.find_host, "candidates_of", lambda *_arguments: {"host": ["n"]})
+        with pytest.raises(Refused, match="Node n and Node a may be the same machine"):
+            server.run()
+        assert server.annotations == THEIRS
+        server.objects[NODE]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        assert server.run()["changed"]
+
+
 class TestGate:
     def test_held(self):
         server = Server()

@@ -244,6 +244,41 @@ def test_without_a_uuid_no_nodes_are_read():
     rules.check_no_other_node("n", "", nodes())
 
 
+ONE = UUID("4c4c4544-0042-3510-8053-b9c04f564333")
+
+
+def node_of(name, *, uuid="", provider_id=""):
+    return {
+        "metadata": {"name": name},
+        "spec": {"providerID": provider_id},
+        "status": {"nodeInfo": {"systemUUID": uuid}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"uuid": str(ONE)}, {"uuid": str(ONE).upper()}),
+        ({"uuid": str(ONE)}, {"uuid": str(UUID(bytes=ONE.bytes_le))}),
+        ({"uuid": str(ONE), "provider_id": "a://1"}, {"uuid": str(ONE), "provider_id": "a://2"}),
+        ({"provider_id": "metal3://metal/host-3"}, {"provider_id": "metal3://metal/host-3"}),
+    ],
+    ids=["UUID", "swapped UUID", "UUID and another provider ID", "provider ID"],
+)
+def test_a_machine_with_two_nodes_is_not_fenced(old, new):
+    """Its name has changed, and the kubelet runs as the new Node."""
+    stale, other = node_of("old", **old), node_of("new", **new)
+    with pytest.raises(Refused, match="Node old and Node new may be the same machine") as refused:
+        rules.check_one_node(stale, [stale, node_of("elsewhere"), other])
+    assert (refused.value.fields["other"], refused.value.fields["why"]) == ("new", "other_node")
+    assert "delete that Node" in refused.value.message
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN)
+def test_what_identifies_no_machine_is_not_compared(unknown):
+    rules.check_one_node(node_of("one", uuid=unknown), [node_of("one", uuid=unknown), node_of("two", uuid=unknown)])
+
+
 @pytest.mark.parametrize("uri", ["https://u:hush@bmc/1", "https://hush@bmc/1", "hush@bmc", "https://u:hush@[bmc/1"])
 def test_credentials_in_a_uri_are_refused_and_not_shown(uri):
     with pytest.raises(InvalidInput) as refused:
