@@ -1362,8 +1362,15 @@ MUTANTS = [
         "recovery-switches-on-the-old-host-of-a-replaced-node",
         7,
         "The host of a failover is switched on while other hardware runs as its Node.",
-        Code("_replaced", "_keeps(facts, host) and host.powered_on is False", "False"),
+        Code("replaced", "_keeps(facts, host) and host.powered_on is False", "False"),
         "tests/unit/failover/test_turn.py::TestReplaced::test_its_old_host_is_not_switched_on",
+    ),
+    Mutant(
+        "failover-switches-on-the-old-host-of-a-replaced-node",
+        7,
+        "A failover that is started again switches its host on while other hardware runs as its Node.",
+        Code("_Turn._check_not_replaced", "journey_rules.replaced(facts)", "None"),
+        "tests/unit/failover/test_turn.py::TestReplacedMeanwhile::test_the_old_host_stays_off",
     ),
     Mutant(
         "recovery-of-a-deleted-node-leaves-its-key",

@@ -362,7 +362,7 @@ def _detail(now: Iterable[Mapping[str, Any]], pods: list[dict[str, Any]], attach
 # -- back -------------------------------------------------------------------------------------------------------------
 
 
-def _replaced(facts: Facts) -> Step | None:
+def replaced(facts: Facts) -> Step | None:
     """Keep a host off whose Node may be another machine now: two kubelets would have one identity."""
     if not facts.booted or not facts.known.get("key") or facts.settings.force:
         return None
@@ -375,10 +375,10 @@ def _replaced(facts: Facts) -> Step | None:
         REFUSE,
         f"Node {node} has booted since its failover, but the status of BareMetalHost {host}, which the failover "
         f"switched off, shows that it is still off. If other hardware runs as node {node} now, {host} would start with "
-        f"the same name and credentials. Nothing was changed. Find out which machine runs as node {node}. If it is "
+        f"the same name and credentials. Nothing was switched on. Find out which machine runs as node {node}. If it is "
         f"{host}, whose status is then old, or none, set failover_force. If it is other hardware, delete or "
         f"deprovision {host}; after a deprovisioning, the playbook holdfast.kubernetes.doctor removes the key. Then "
-        "run this again.",
+        "run the playbook holdfast.kubernetes.recover.",
     )
 
 
@@ -537,7 +537,7 @@ _RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
     (FAIL_OVER, FENCE): (_taint,),
     (FAIL_OVER, TAINT): (_move,),
     (FAIL_OVER, MOVE): (_moved,),
-    (RECOVER, LOOK): (_replaced, _claim),
+    (RECOVER, LOOK): (replaced, _claim),
     (RECOVER, CLAIM): (_nothing_left, _another_machine, _another_agent, _planned, _nobody_switches_it_on, _power_on),
     (RECOVER, POWER_ON): (_of_a_deleted_node, _ready),
     (RECOVER, READY): (_never_off, _in_service),

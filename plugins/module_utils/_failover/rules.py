@@ -360,7 +360,9 @@ def booted_since(node: Object, boot_id: str, facts: Mapping[str, Any]) -> bool:
         boot_id: The boot ID that is failed over.
         facts: What is recorded of the failover.
     """
-    return node_rules.boot_id(node) not in ("", boot_id) and (node_rules.ready(node) or bool(facts.get("evidence")))
+    # A run that is killed directly after the taint has recorded the evidence on the Node alone.
+    proven_off = bool(facts.get("evidence")) or evidence_of(node) is not None
+    return node_rules.boot_id(node) not in ("", boot_id) and (node_rules.ready(node) or proven_off)
 
 
 def boot_id_before(node: Object, record: Mapping[str, Any] | None) -> str:

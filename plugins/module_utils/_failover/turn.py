@@ -400,6 +400,9 @@ class _Turn:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
         progress = self._progress = self._by(failed)
         ending = ending_rules.after_failure(progress, failure)
+        if ending.undo and ending.remove_key and (why := self._try(self._check_not_replaced)):
+            advice = f" The key on its host, its record and its cordon stay: {why}"
+            ending = replace(ending, result=FAILED, advice=advice, undo=False)
         why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if ending.undo else ""
         result = FAILED if why_not else ending.result
         record = journey_rules.Record(result=result, detail=failure.why + ending.advice)
@@ -422,6 +425,21 @@ class _Turn:
                 self._record(facts, Step(journey_rules.RECORD, record=replace(record, deleted=True)))
             finally:
                 runs.end(self._context.cluster, self._progress.run)
+
+    def _check_not_replaced(self) -> None:
+        """Check that no other hardware can run as the node.
+
+        Raises:
+            Refused: The Node has booted, while its host is still off.
+        """
+        progress = self._progress
+        node = self._context.cluster.find(paths.node(progress.node))
+        if node is None or not booted_since(node, progress.record_boot_id or "", progress.facts):
+            return
+        step = Step(journey_rules.LOOK_AT_HOST_BEFORE)
+        facts = self._look_at_host_before(Facts(self._settings, progress, LOOK, booted=True), step)
+        if found := journey_rules.replaced(facts):
+            raise Refused(found.why, node=progress.node)
 
     def _undo(self, *, remove_key: bool) -> None:
         """Remove the key from the host, and undo the role's cordon."""

@@ -186,6 +186,8 @@ def test_facts_of_an_earlier_boot_are_forgotten():
         (node(boot=OTHER), False, False),
         (node(ready="True"), True, False),
         (node(ready="True", boot=""), True, False),
+        # The run was killed before it had recorded the evidence in the record, too.
+        (node(evidence=BOOT, boot=OTHER), False, True),
     ],
 )
 def test_a_node_that_has_booted_since_its_machine_went_off(seen, proven, booted):

@@ -522,6 +522,43 @@ def test_each_node_begins_with_the_ways_that_the_user_gave(cluster, monkeypatch)
     assert (second["step"], second["progress"]["fence"]) == ("go", "redfish")
 
 
+class TestReplacedMeanwhile:
+    """A failover is killed after it has switched a host off, and other hardware joins as the same Node."""
+
+    @pytest.fixture
+    def removed(self, cluster, monkeypatch):
+        """The keys that the next run removes."""
+        found = []
+        host = turns.Host("h1", "m", "node-1", keys_for=(("k", "node-1"),), powered_on=False)
+        monkeypatch.setattr(turns._Turn, "_hosts", lambda turn, *_arguments: (replace(host, powered_on=turn.powered),))
+        monkeypatch.setattr(turns._Turn, "powered", False, raising=False)
+        monkeypatch.setattr(turns, "reboot_annotation", lambda _context, params: found.append(params["key"]))
+        killed = self.play(cluster, run="r1")
+        killed.failing = {"taint": Killed()}
+        with pytest.raises(Killed):
+            killed.go()
+        for path in [path for path in cluster.objects if "/leases/" in path]:
+            del cluster.objects[path]
+        killed.boot("boot-2")
+        return found
+
+    def play(self, cluster, **options):
+        return Play(cluster, fence="metal3", given=(), key="k", **options)
+
+    def test_the_old_host_stays_off(self, cluster, removed):
+        stopped = self.play(cluster, run="r2").go()
+        assert (stopped["result"], removed) == ("failed", [])
+        assert "If other hardware runs as node node-1 now" in stopped["detail"]
+        assert (cluster.marks()["failover"]["facts"]["key"], cluster.cordoned()) == ("k", True)
+        assert "claim" not in cluster.marks()
+        assert self.play(cluster, run="r3", direction="recover").go()["result"] == "refused"
+
+    def test_a_host_that_is_on_is_released(self, cluster, removed, monkeypatch):
+        monkeypatch.setattr(turns._Turn, "powered", True)
+        assert (self.play(cluster, run="r2").go()["result"], removed) == ("stopped", ["k"])
+        assert (cluster.marks(), cluster.cordoned()) == ({}, False)
+
+
 class TestReplaced:
     """A host is failed over, and other hardware joins as the same Node, while the key keeps the host off."""
 
