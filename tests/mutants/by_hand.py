@@ -1384,6 +1384,17 @@ MUTANTS = [
         "tests/unit/failover/test_journey_rules.py::test_the_next_step",
     ),
     Mutant(
+        "key-of-another-node-overwritten",
+        7,
+        "The key that keeps the host of a fenced node off is taken for another node, so its recovery leaves it.",
+        Code(
+            "_Annotation._try_to_put",
+            "self._key and request and written and self._is_of_another_node(written)",
+            "False",
+        ),
+        "tests/unit/fencing/test_annotation.py::test_a_key_that_keeps_the_host_off_for_another_node_stays_as_it_is",
+    ),
+    Mutant(
         "failover-key-removed-after-a-move",
         7,
         "The key that keeps a fenced host off goes because its consumer has another UID, as after clusterctl move.",

@@ -166,6 +166,14 @@ class _Annotation:
                 "remove it with state absent first",
                 "foreign",
             )
+        if self._key and request and written and self._is_of_another_node(written):
+            raise self._refused(
+                host,
+                f"{request.annotation} keeps it off for node {written.node}, not for node {self._target.node}. If the "
+                f"host is node {written.node}, give that of node {self._target.node}. If it is node "
+                f"{self._target.node} now, remove the key with state absent first",
+                "other_host",
+            )
         ours = written is not None and self._is_of_this_boot(written)
         if request and written and ours and request.value == value:
             return self._adopt(host, record)
@@ -205,11 +213,13 @@ class _Annotation:
 
     def _is_of_this_boot(self, written: Written) -> bool:
         """Return whether a key was written for this node and, as far as is known, in its present boot."""
-        node = self._target.node
-        if node and written.node not in ("", node):
+        if self._is_of_another_node(written):
             return False
         present = self._target.find_node()
         return not present or not written.boot_id or node_rules.boot_id(present) in ("", written.boot_id)
+
+    def _is_of_another_node(self, written: Written) -> bool:
+        return self._target.node != "" and written.node not in ("", self._target.node)
 
     def _requested_by_others(self, host: Object, request: Request | None, written: Written | None) -> bool:
         """Return whether someone else has asked for the same reboot; their annotation stays as it is."""

@@ -367,6 +367,24 @@ class TestLastLook:
         assert server.annotations == THEIRS
 
 
+@pytest.mark.parametrize("mode", ["soft", "hard"])
+def test_a_key_that_keeps_the_host_off_for_another_node_stays_as_it_is(mode):
+    """The host of node n is given for node m by mistake, and no object says which Node it is."""
+    server = Server(poweredOn=False)
+    server.run(mode="hard")
+    del server.objects[NODE]["spec"]["providerID"]
+    server.objects["/api/v1/nodes/m"] = copy.deepcopy(server.objects[NODE])
+    server.objects["/api/v1/nodes/m"]["metadata"]["name"] = "m"
+    before = server.find(HOST)
+    with pytest.raises(Refused, match=f"{BASE}/ours keeps it off for node n, not for node m") as refused:
+        server.run(node="m", bare_metal_host="h", mode=mode)
+    assert (refused.value.fields["why"], server.find(HOST)) == ("other_host", before)
+    # Nothing keeps it off any more.
+    server.annotate(HOST, {f"{BASE}/ours": None})
+    assert server.run(node="m", bare_metal_host="h", mode=mode)["changed"]
+    assert json.loads(server.annotations[RECORDS])["ours"]["node"] == "m"
+
+
 class TestTwoNodes:
     """A kubelet has the provider ID of another one, or the name of a machine has changed."""
 
