@@ -76,6 +76,8 @@ options:
       - With V(absent), the task does not fail if a BareMetalHost that is given by name is gone. If O(node) is also set,
         the host may no longer belong to that Node; the module then removes a key only if it was written for O(node).
         The task warns in both cases.
+      - Without O(run), and with both O(bare_metal_host) and O(node), V(absent) fails if the Node has booted since the key was
+        written, because other hardware may run as this Node.
       - V(expired) removes annotations of this collection, with any key, from hosts that are no longer provisioned, or
         that a Metal3Machine with another name now uses. With O(node), it waits for and removes only annotations that were written
         for this Node; without it, it removes all that exist now. Run this if a Machine may be deleted after it was

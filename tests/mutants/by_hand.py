@@ -1384,6 +1384,13 @@ MUTANTS = [
         "tests/unit/failover/test_journey_rules.py::test_the_next_step",
     ),
     Mutant(
+        "key-of-a-node-that-was-created-again",
+        7,
+        "A paused recovery of a deleted Node switches its host on while other hardware runs as this Node.",
+        Code("_Annotation._try_to_remove", "written and not by_person and (not self._run)", "False"),
+        "tests/unit/fencing/test_annotation.py::TestRelease::test_a_deleted_node_that_other_hardware_has_created_again",
+    ),
+    Mutant(
         "key-of-another-node-overwritten",
         7,
         "The key that keeps the host of a fenced node off is taken for another node, so its recovery leaves it.",

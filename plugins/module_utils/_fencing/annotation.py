@@ -441,8 +441,29 @@ class _Annotation:
         # Another run may fence the node meanwhile: it keeps a key that is there, without a write.
         began = last_look.steady()
         self._target.check_claim(self._run)
+        if written and not by_person and not self._run:
+            self._check_not_created_again(written)
         last_look.check(began)
         return ObjectChange(host, self._write(host, None, None, once=True))
+
+    def _check_not_created_again(self, written: Written) -> None:
+        """Check that the Node is still gone, or has not booted since the key was written: no run has claimed it.
+
+        Raises:
+            Refused: Other hardware may run as the Node, and the host would start with the same name and credentials.
+        """
+        node, host = self._target.node, self._target.full_name
+        if written.node != node or self._is_of_this_boot(written):
+            return
+        raise Refused(
+            f"Node {node} has booted since its key on BareMetalHost {host} was written, and no run of this task has "
+            "claimed the Node. It may have been deleted, and other hardware may have created it again. The key stays. "
+            f"Find out which machine runs as node {node}, and run the playbook holdfast.kubernetes.recover again. If "
+            f"BareMetalHost {host} may start, you can also leave out node.",
+            node=node,
+            host=host,
+            why="created_again",
+        )
 
     def _is_removable(self, request: Request | None, written: Written | None) -> bool:
         """Return whether the key may be removed for our node; warn if the host belongs to another node now."""

@@ -85,7 +85,7 @@ class Server:
 
     def items(self, path, **_selectors):
         if path == "/api/v1/nodes":
-            return [self.find(NODE)]
+            return [self.find(NODE)] if NODE in self.objects else []
         if path.endswith("/baremetalhosts"):
             return [self.find(HOST)]
         return copy.deepcopy(self.holds)
@@ -824,6 +824,28 @@ class TestRelease:
         done = self.run(server, run=run, wait=True)
         assert (done["changed"], server.find(HOST)) == (False, before)
         assert "does not say that this collection wrote it" in done["warnings"][0]
+
+    def test_a_deleted_node_that_other_hardware_has_created_again(self):
+        """The recovery was paused before it removed the key. It has no run, because there was no Node to claim."""
+        server = Server()
+        server.run()
+        node, before = server.objects.pop(NODE), server.find(HOST)
+
+        def join():
+            server.objects[NODE] = {**node, "status": {"nodeInfo": {"bootID": "of other hardware"}}}
+            server.annotate(HOST, {})
+
+        server.before_write = join
+        with pytest.raises(Refused, match="other hardware may have created it again") as refused:
+            self.run(server)
+        assert refused.value.fields["why"] == "created_again"
+        assert server.annotations == before["metadata"]["annotations"]
+        assert self.run(server, node=None)["changed"], "a person has looked"
+
+    def test_a_node_that_was_not_deleted(self):
+        server = Server()
+        server.run()
+        assert self.run(server)["changed"]
 
     def test_not_ours_of_another_node(self):
         server = Server()
