@@ -1635,6 +1635,13 @@ MUTANTS = [
         "test_a_run_whose_wait_ends_late_does_not_show_it_on_a_node_that_another_run_has_rebooted",
     ),
     Mutant(
+        "text-of-a-node-in-a-command",
+        9,
+        "A command that the doctor advises contains code that a node has written into its annotations.",
+        Code("module_command", "all(map(_PLAIN.fullmatch, options.values()))", "True"),
+        "tests/unit/doctor/test_rules.py::test_the_text_of_a_node_is_only_a_value_in_the_commands",
+    ),
+    Mutant(
         "address-that-is-an-option",
         9,
         "The text that a kubelet reports as its address becomes an option of ssh on the controller.",

@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
+
 from .._api import node_rules
 from .._api.names import CORDON, OPERATION
 from .._api.objects import Object
 from .._budget.ledger_rules import Slot
+
+# Neither a shell nor Ansible gives these characters a meaning.
+_PLAIN = re.compile(r"[\w.:/@+-]+", re.ASCII)
 
 
 def repair_node(node: Object) -> str:
@@ -60,28 +67,33 @@ def release_deleted_node(name: str, slot: Slot) -> str:
 
 
 def release_slot(group: str, slot: Slot) -> str:
-    options = f"name={slot.node} group={group} operation={slot.operation} state=absent"
-    return _command(f"The slot of node {slot.node} in group {group}", "reboot_slot", options)
+    command = module_command("reboot_slot", name=slot.node, group=group, operation=slot.operation, state="absent")
+    return _unused(f"The slot of node {slot.node} in group {group}", command)
 
 
 def restore_opt_outs(name: str) -> str:
-    return _command(f"The opt-outs of node {name}", "node_opt_outs", f"name={name} state=absent")
+    return _unused(f"The opt-outs of node {name}", module_command("node_opt_outs", name=name, state="absent"))
 
 
 def remove_record(name: str, operation: str) -> str:
-    return _unused(f"The record of operation {operation} on node {name}", f"kubectl annotate node {name} {OPERATION}-")
+    command = f"kubectl annotate node {shlex.quote(name)} {OPERATION}-"
+    return _unused(f"The record of operation {operation} on node {name}", command)
 
 
 def remove_conditions(node: Object) -> str:
     name, cordon = node_rules.name(node), node_rules.record(node, CORDON)
-    owner = f" owner={cordon['owner']}" if cordon and cordon.get("owner") else ""
-    return _command(
-        f"The lifecycle conditions of node {name}", "cordon", f"name={name}{owner} state=uncordoned", "to uncordon it, "
-    )
+    owner = {"owner": str(cordon["owner"])} if cordon and cordon.get("owner") else {}
+    command = module_command("cordon", name=name, **owner, state="uncordoned")
+    return _unused(f"The lifecycle conditions of node {name}", command, "to uncordon it, ")
 
 
-def _command(what: str, module: str, options: str, also: str = "") -> str:
-    return _unused(what, f"ansible localhost -m holdfast.kubernetes.{module} -a '{options}'", also)
+def module_command(module: str, **options: str) -> str:
+    """Return the shell command of a task. A node may have written the values, so no shell and no Jinja reads them."""
+    if all(map(_PLAIN.fullmatch, options.values())):
+        arguments = " ".join(f"{name}={value}" for name, value in options.items())
+    else:
+        arguments = json.dumps({name: value.replace("{", "{{ '{' }}") for name, value in options.items()})
+    return f"ansible localhost -m holdfast.kubernetes.{module} -a {shlex.quote(arguments)}"
 
 
 def _unused(what: str, command: str, also: str = "") -> str:
@@ -90,7 +102,8 @@ def _unused(what: str, command: str, also: str = "") -> str:
 
 def _release(name: str) -> str:
     # Without doctor_nodes, the doctor also clears what is left on other nodes, and ends operations.
-    return f"run the doctor again with -e doctor_nodes={name} -e doctor_release={name}"
+    quoted = shlex.quote(name)
+    return f"run the doctor again with -e doctor_nodes={quoted} -e doctor_release={quoted}"
 
 
 def _down(node: Object) -> str:

@@ -8,6 +8,7 @@ Rules only. Nothing of this is cleared: a person must decide whether to switch o
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from .._failover.taint_rules import attachment, evidence_of, taint_of
 from .._fencing import host_rules as hosts
 from .._fencing.key_rules import Request
 from .._fencing.still_down_rules import came_back
+from . import advice_rules
 from .snapshot_rules import Finding, Snapshot
 
 KINDS = ("failover", "taint", "key", "attachment")
@@ -104,7 +106,7 @@ def _of_deleted_nodes(snapshot: Snapshot) -> Iterable[Finding]:
 
 
 def _recover(name: str) -> str:
-    return f"ansible-playbook holdfast.kubernetes.recover -e failover_node={name}"
+    return f"ansible-playbook holdfast.kubernetes.recover -e failover_node={shlex.quote(name)}"
 
 
 def _keys(snapshot: Snapshot) -> Iterable[Finding]:
@@ -157,11 +159,9 @@ def _known(snapshot: Snapshot, node: str, host: Object, key: str) -> Mapping[str
 
 
 def _remove(host: Object, request: Request) -> str:
-    where = f"bare_metal_host={host['metadata']['name']} namespace={host['metadata']['namespace']}"
-    return (
-        "no recorded failover has it, so find out who uses the machine, then run: ansible localhost -m "
-        f"holdfast.kubernetes.reboot_annotation -a 'state=absent {where} key={request.key}'"
-    )
+    place = {"bare_metal_host": host["metadata"]["name"], "namespace": host["metadata"]["namespace"]}
+    command = advice_rules.module_command("reboot_annotation", state="absent", **place, key=request.key)
+    return f"no recorded failover has it, so find out who uses the machine, then run: {command}"
 
 
 def _attachments(snapshot: Snapshot) -> Iterable[Finding]:

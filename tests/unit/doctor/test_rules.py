@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from ansible.parsing.splitter import parse_kv
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import Template
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
@@ -619,3 +622,15 @@ def test_the_command_for_conditions_without_a_run_names_the_owner_of_the_cordon(
     todo = only(snapshot(node("n", conditions(""), cordon("storage"))), "conditions").todo
     assert "to uncordon it, run:" in todo
     assert "name=n owner=storage state=uncordoned" in todo
+
+
+@pytest.mark.parametrize("owner", ["x' ; reboot ; echo '", 'x" $(reboot)', "x state=absent", "{{ 1 }}", "{% raw %}", 7])
+def test_the_text_of_a_node_is_only_a_value_in_the_commands(owner):
+    """A node can write its own annotations."""
+    todo = only(snapshot(node("n", conditions(""), cordon(owner))), "conditions").todo
+    program, *arguments = shlex.split(todo.partition("run: ")[2])
+    assert (program, arguments[:4]) == ("ansible", ["localhost", "-m", "holdfast.kubernetes.cordon", "-a"])
+    (options,) = arguments[4:]
+    read = json.loads(options) if options.startswith("{") else parse_kv(options)
+    shown = {name: Template(value).render() for name, value in read.items()}
+    assert shown == {"name": "n", "owner": str(owner), "state": "uncordoned"}
