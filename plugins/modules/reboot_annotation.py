@@ -76,6 +76,7 @@ options:
       - With V(absent), the task does not fail if a BareMetalHost that is given by name is gone. If O(node) is also set,
         the host may no longer belong to that Node; the module then removes a key only if it was written for O(node).
         The task warns in both cases.
+      - With O(run), V(absent) fails if the host is a Node of the same name in another Cluster.
       - Without O(run), and with both O(bare_metal_host) and O(node), V(absent) fails if the Node has booted since the key was
         written, because other hardware may run as this Node.
       - V(expired) removes annotations of this collection, with any key, from hosts that are no longer provisioned, or

@@ -1384,6 +1384,24 @@ MUTANTS = [
         "tests/unit/failover/test_journey_rules.py::test_the_next_step",
     ),
     Mutant(
+        "key-of-another-cluster-removed-by-a-run",
+        7,
+        "A node writes the host of another cluster's node into its record, and the recovery switches that one on.",
+        Code("resolve_for_removal", "params.get('run') and claimed == node", "False"),
+        "tests/unit/fencing/test_annotation.py::TestRelease::test_a_run_does_not_remove_the_key_of_another_cluster",
+    ),
+    Mutant(
+        "key-of-another-cluster-removed-on-advice",
+        7,
+        "The doctor advises to remove the key of a failover that is under way in another cluster.",
+        Code(
+            "_way_out",
+            "cluster is not None and not _leads_to(snapshot.failovers.get(name, {}), host, request.key)",
+            "False",
+        ),
+        "tests/unit/doctor/test_failover_rules.py::test_a_key_of_another_cluster",
+    ),
+    Mutant(
         "key-of-a-node-that-was-created-again",
         7,
         "A paused recovery of a deleted Node switches its host on while other hardware runs as this Node.",

@@ -130,6 +130,13 @@ def _keys(snapshot: Snapshot) -> Iterable[Finding]:
 
 
 def _way_out(snapshot: Snapshot, name: str, host: Object, request: Request) -> str:
+    cluster = snapshot.elsewhere.get(hosts.full_name(host))
+    # A node can write its own record, but not the history.
+    if cluster is not None and not _leads_to(snapshot.failovers.get(name, {}), host, request.key):
+        return (
+            f". Its Machine is of Cluster {cluster or '-'} and is not proven to be a Node of this cluster, so a "
+            "failover of that cluster may need the key: run the doctor there"
+        )
     known, node = _known(snapshot, name, host, request.key), snapshot.nodes.get(name)
     if known is None:
         return f": {_remove(host, request)}"
@@ -148,14 +155,19 @@ def _known(snapshot: Snapshot, node: str, host: Object, key: str) -> Mapping[str
 
     They are those of the record on the Node, or of the entry in the history.
     """
-    wanted = (host["metadata"]["name"], host["metadata"]["namespace"], key)
     try:
         record = failover_rules.record_of(snapshot.nodes[node]) if node in snapshot.nodes else None
     except Refused:
         record = None
     # The record on the Node takes precedence.
     known = {**record["facts"], "boot_id": record["boot_id"]} if record else snapshot.failovers.get(node, {})
-    return known if (known.get("host"), known.get("namespace"), known.get("key")) == wanted else None
+    return known if _leads_to(known, host, key) else None
+
+
+def _leads_to(facts: Mapping[str, Any], host: Object, key: str) -> bool:
+    """Return whether the facts of a failover name this key of this host."""
+    wanted = (host["metadata"]["name"], host["metadata"]["namespace"], key)
+    return (facts.get("host"), facts.get("namespace"), facts.get("key")) == wanted
 
 
 def _remove(host: Object, request: Request) -> str:

@@ -10,6 +10,7 @@ The rest does not need permissions for these: without them, the doctor warns and
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from .._api import paths
@@ -18,6 +19,7 @@ from .._api.objects import Object
 from .._api.runner import Context
 from .._budget import runs as run_leases
 from .._capi import find as capi
+from .._capi.rules import cluster_of
 from .._failover import audit, audit_rules
 from .._fencing import find_host, host_rules
 from .._nodes import health_checks
@@ -43,6 +45,7 @@ def _with_health_checks(context: Context, snapshot: Snapshot) -> Snapshot:
 def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:
     """Add what failovers may have left. Of the many volumes and hosts, only those that may be left are kept."""
     hosts: list[Object] = []
+    elsewhere: dict[str, str] = {}
     attachments: list[Object] = []
     names = set(snapshot.names or ())
     try:
@@ -54,7 +57,9 @@ def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:
     wanted = {item["spec"]["nodeName"] for item in attachments}
     names |= {name for name in wanted if context.cluster.find(paths.node(name))}
     try:
-        hosts = [host for host in find_host.listed(context.management) if host_rules.keys_written(host)]
+        found_hosts = [host for host in find_host.listed(context.management) if host_rules.keys_written(host)]
+        elsewhere = _elsewhere(context, found_hosts)
+        hosts = found_hosts
     except HoldfastError as error:
         context.warn(f"Could not look for keys that keep BareMetalHosts off: {error.message}")
     # Other hardware may have joined as the Node of a host that is kept off. Such a Node has no mark.
@@ -65,9 +70,18 @@ def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:
         nodes={**snapshot.nodes, **{name: node for name, node in found_nodes.items() if node}},
         names=names,
         hosts=hosts,
+        elsewhere=elsewhere,
         attachments=attachments,
         failovers=audit_rules.unfinished_of(audit.read(context.cluster)),
     )
+
+
+def _elsewhere(context: Context, hosts: Collection[Object]) -> dict[str, str]:
+    """Return the hosts whose Machine is not proven to be a Node of this cluster; see :class:`Snapshot`."""
+    here = find_host.nodes_of(context.cluster, context.management, hosts)
+    others = [host for host in hosts if host["metadata"]["uid"] not in here]
+    machines = {host_rules.full_name(host): find_host.claimed_by(context.management, host)[1] for host in others}
+    return {name: cluster_of(machine) for name, machine in machines.items() if machine}
 
 
 def _with_machines(context: Context, snapshot: Snapshot) -> Snapshot:

@@ -96,6 +96,8 @@ class Snapshot:
     Attributes:
         names: The names of all Nodes; ``None`` if not all were looked at.
         hosts: The BareMetalHosts of the management cluster.
+        elsewhere: The hosts whose Machine is not proven to be a Node of this cluster: namespace/name of the host, and
+            Cluster of the Machine.
         attachments: The VolumeAttachments.
         failovers: The entry of the last failover of each node that is not known to be back from it.
         machines: Those of the management cluster that are being deleted and that one of our runs has worked on.
@@ -110,6 +112,7 @@ class Snapshot:
     scope: Scope = field(default_factory=Scope)
     names: Collection[str] | None = None
     hosts: Collection[Object] = ()
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
     attachments: Collection[Object] = ()
     failovers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     machines: Collection[Object] = ()

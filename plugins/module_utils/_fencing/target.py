@@ -139,7 +139,7 @@ def resolve_for_removal(context: Context, params: Params, named: str) -> Target 
     Raises:
         InvalidInput: As for ``resolve``.
         NotFound: The search by its Node finds none; or the cluster does not serve BareMetalHosts.
-        Refused: There are several.
+        Refused: There are several; or a run is given, and the host is another Cluster's Node of the same name.
     """
     management, node, namespace = context.management, params.get("node") or "", params.get("namespace") or ""
     if named and not find_host.named(management, named, namespace) and find_host.served(management):
@@ -147,6 +147,10 @@ def resolve_for_removal(context: Context, params: Params, named: str) -> Target 
     if not named or not node:
         return resolve(context, params, named)
     host = find_host.find(management, named, namespace)
+    claimed, machine = find_host.claimed_by(management, host)
+    if params.get("run") and claimed == node:
+        # A node can write the name of any host into its record.
+        _check_machine(context.cluster, machine, host, node)
     serves = find_host.nodes_of(context.cluster, management, [host]).get(host["metadata"]["uid"], "")
     return Target(context.cluster, management, host, node, serves)
 

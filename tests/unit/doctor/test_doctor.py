@@ -57,6 +57,36 @@ def test_if_the_api_server_fails_the_report_says_what_was_cleared(cluster):
     assert any(line.startswith("cleared") for line in caught.value.fields["report"])
 
 
+@pytest.mark.parametrize("ours", [True, False])
+def test_the_host_of_another_cluster(cluster, ours):
+    """Both clusters have a node of this name, and share the management cluster."""
+    key = {"since": AT, "powered_on": True, "node": "node-1", "run": "r/node-1"}
+    annotations = {"reboot.metal3.io/k": "", "holdfast.dev/reboot-keys": json.dumps({"k": key})}
+    consumer = {"kind": "Metal3Machine", "namespace": "m", "name": "m3m"}
+    owner = {"kind": "Machine", "name": "machine"}
+    for path, item in {
+        f"{find_host.hosts('')}/h": {
+            "metadata": {"name": "h", "namespace": "m", "uid": "u", "annotations": annotations},
+            "spec": {"consumerRef": consumer},
+        },
+        "/apis/infrastructure.cluster.x-k8s.io/v1beta1/namespaces/m/metal3machines/m3m": {
+            "metadata": {"name": "m3m", "namespace": "m", "ownerReferences": [owner]}
+        },
+        "/apis/cluster.x-k8s.io/v1beta2/namespaces/m/machines/machine": {
+            "metadata": {"name": "machine", "namespace": "m"},
+            "spec": {"clusterName": "b", "providerID": "metal3://m/h/m3m"},
+            "status": {"nodeRef": {"name": "node-1"}},
+        },
+    }.items():
+        cluster.objects[path] = item
+    cluster.node()
+    if ours:
+        cluster.objects[paths.node("node-1")]["spec"]["providerID"] = "metal3://m/h/m3m"
+
+    (found,) = (item for item in clear(cluster)["findings"] if item["kind"] == "key")
+    assert ("state=absent bare_metal_host=h" in found["todo"], "of Cluster b" in found["todo"]) == (ours, not ours)
+
+
 def test_a_host_whose_node_may_be_another_machine_now(cluster):
     """The Node was created again, so nothing on it leads to the failover."""
     times = {"started": AT, "ended": AT, "by": "ada", "reason": "", "detail": "", "runs": [], "seconds": {}}

@@ -53,13 +53,14 @@ def attached(name):
     return {"metadata": {"name": f"va-{name}", "creationTimestamp": SINCE}, "spec": spec}
 
 
-def snapshot(*nodes, hosts=(), attachments=(), names=("n",), failovers_=None):
+def snapshot(*nodes, hosts=(), attachments=(), names=("n",), failovers_=None, elsewhere=None):
     runs = {
         name: Run(name, name, (NOW - timedelta(seconds=silent)).isoformat())
         for name, silent in ((LIVE, 5), (DEAD, DEAD_AFTER + 1))
     }
     found = {item["metadata"]["name"]: item for item in nodes}
-    return Snapshot(found, {}, runs, NOW, names=names, hosts=hosts, attachments=attachments, failovers=failovers_ or {})
+    more = {"attachments": attachments, "failovers": failovers_ or {}, "elsewhere": elsewhere or {}}
+    return Snapshot(found, {}, runs, NOW, names=names, hosts=hosts, **more)
 
 
 def only(seen, kind):
@@ -101,6 +102,24 @@ def test_a_key_of_this_collection_that_keeps_a_host_off():
     assert "is still on" in only(snapshot(hosts=[host(LIVE, powered=True)]), "key").why
     assert "may be off" in only(snapshot(hosts=[host(LIVE, powered=None)]), "key").why
     assert kinds(snapshot(hosts=[host(DEAD, ours=False)])) == [], "others' keys are theirs"
+
+
+def test_a_key_of_another_cluster():
+    """Its failover may be under way there, and its node may have the name of one of this cluster."""
+    facts = {"host": "h", "namespace": "m", "key": "k"}
+    forged = node(ready=False, run=DEAD, facts=facts)
+    for seen in (
+        snapshot(hosts=[host(DEAD)], elsewhere={"m/h": "b"}),
+        snapshot(node(ready=True), hosts=[host(DEAD)], elsewhere={"m/h": "b"}),
+        snapshot(forged, hosts=[host(DEAD)], elsewhere={"m/h": "b"}),
+    ):
+        todo = only(seen, "key").todo
+        assert "Its Machine is of Cluster b and is not proven to be a Node of this cluster" in todo
+        assert "ansible" not in todo
+    # The Node was deleted after its failover.
+    ours = snapshot(hosts=[host(DEAD)], failovers_={"n": facts}, elsewhere={"m/h": "a"})
+    assert "recover -e failover_node=n" in only(ours, "key").todo
+    assert "recover -e failover_node=n" in only(snapshot(forged, hosts=[host(DEAD)]), "key").todo
 
 
 def test_a_key_of_a_node_that_may_be_another_machine_now():

@@ -825,6 +825,23 @@ class TestRelease:
         assert (done["changed"], server.find(HOST)) == (False, before)
         assert "does not say that this collection wrote it" in done["warnings"][0]
 
+    def test_a_run_does_not_remove_the_key_of_another_cluster(self, monkeypatch):
+        """A node has written this host into its record. The other cluster has a node of the same name."""
+        server = Server()
+        server.run()
+        server.claim("r")
+        machine = {
+            "metadata": {"namespace": "metal", "name": "machine"},
+            "spec": {"clusterName": "b"},
+            "status": {"nodeRef": {"name": "n", "uid": "node of b"}},
+        }
+        monkeypatch.setattr(annotation.find_host, "claimed_by", lambda *_arguments: ("n", machine))
+        with pytest.raises(Refused, match="BareMetalHost metal/h is node n of Cluster b"):
+            self.run(server, run="r")
+        assert f"{BASE}/ours" in server.keys
+        machine["status"]["nodeRef"]["uid"] = "node"
+        assert self.run(server, run="r")["changed"]
+
     def test_a_deleted_node_that_other_hardware_has_created_again(self):
         """The recovery was paused before it removed the key. It has no run, because there was no Node to claim."""
         server = Server()
