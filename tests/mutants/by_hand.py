@@ -1653,6 +1653,14 @@ MUTANTS = [
         "test_a_run_whose_wait_ends_late_does_not_show_it_on_a_node_that_another_run_has_rebooted",
     ),
     Mutant(
+        "hosts-that-were-not-read-have-no-keys",
+        9,
+        "The doctor finds nothing although metal3 may keep a machine off whose Node is gone.",
+        Code("_of_deleted_nodes", "snapshot.hosts is None", "False"),
+        "tests/unit/doctor/test_failover_rules.py::"
+        "test_a_host_that_may_be_kept_off_is_named_although_no_hosts_were_found",
+    ),
+    Mutant(
         "text-of-a-node-in-a-command",
         9,
         "A command that the doctor advises contains code that a node has written into its annotations.",

@@ -90,11 +90,12 @@ def _return_to_service(name: str) -> str:
 
 
 def _of_deleted_nodes(snapshot: Snapshot) -> Iterable[Finding]:
-    """Find machines that are off although their Nodes are gone. The key of metal3 is a finding of its own."""
+    """Find machines that may be off, and whose Nodes are gone. If hosts were read, a key is a finding of its own."""
     if snapshot.names is None:
         return
     for name, entry in snapshot.failovers.items():
-        if name not in snapshot.names and not entry.get("key"):
+        unread = bool(entry.get("key")) and snapshot.hosts is None
+        if name not in snapshot.names and (unread or not entry.get("key")):
             yield Finding(
                 "failover",
                 node=name,
@@ -102,7 +103,16 @@ def _of_deleted_nodes(snapshot: Snapshot) -> Iterable[Finding]:
                 since=entry["ended"] or entry["started"],
                 why=f"{entry['result'] or 'not ended'}, fenced by {entry.get('fence') or 'unknown means'}; its Node no "
                 "longer exists, and its machine may be off (playbook recover)",
+                todo=_unread(name, entry) if unread else "",
             )
+
+
+def _unread(name: str, entry: Mapping[str, Any]) -> str:
+    return (
+        f"Node {name} no longer exists, and key {entry['key']} may keep its BareMetalHost {entry['namespace']}/"
+        f"{entry['host']} off. The doctor has read no BareMetalHosts. If they are in another cluster, run it again "
+        "with doctor_management."
+    )
 
 
 def _recover(name: str) -> str:
@@ -110,7 +120,7 @@ def _recover(name: str) -> str:
 
 
 def _keys(snapshot: Snapshot) -> Iterable[Finding]:
-    for host in snapshot.hosts:
+    for host in snapshot.hosts or ():
         for request in hosts.requests_of(host):
             written = hosts.written_of(host, request.key) if request.key else None
             if written is None:

@@ -44,7 +44,7 @@ def _with_health_checks(context: Context, snapshot: Snapshot) -> Snapshot:
 
 def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:
     """Add what failovers may have left. Of the many volumes and hosts, only those that may be left are kept."""
-    hosts: list[Object] = []
+    hosts: list[Object] | None = None
     elsewhere: dict[str, str] = {}
     attachments: list[Object] = []
     names = set(snapshot.names or ())
@@ -57,13 +57,16 @@ def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:
     wanted = {item["spec"]["nodeName"] for item in attachments}
     names |= {name for name in wanted if context.cluster.find(paths.node(name))}
     try:
-        found_hosts = [host for host in find_host.listed(context.management) if host_rules.keys_written(host)]
-        elsewhere = _elsewhere(context, found_hosts)
-        hosts = found_hosts
+        items = context.management.items(find_host.ALL_HOSTS)
+        listed = [host for host in items if host_rules.keys_written(host)]
+        hosts, elsewhere = listed, _elsewhere(context, listed)
+    except NotFound:
+        # They may be in another cluster.
+        pass
     except HoldfastError as error:
         context.warn(f"Could not look for keys that keep BareMetalHosts off: {error.message}")
     # Other hardware may have joined as the Node of a host that is kept off. Such a Node has no mark.
-    kept = {written.node for host in hosts for written in host_rules.keys_written(host).values()} & names
+    kept = {written.node for host in hosts or () for written in host_rules.keys_written(host).values()} & names
     found_nodes = {name: context.cluster.find(paths.node(name)) for name in kept - set(snapshot.nodes)}
     return replace(
         snapshot,

@@ -95,7 +95,7 @@ class Snapshot:
 
     Attributes:
         names: The names of all Nodes; ``None`` if not all were looked at.
-        hosts: The BareMetalHosts of the management cluster.
+        hosts: The BareMetalHosts of the management cluster; ``None`` if it has none, or they could not be read.
         elsewhere: The hosts whose Machine is not proven to be a Node of this cluster: namespace/name of the host, and
             Cluster of the Machine.
         attachments: The VolumeAttachments.
@@ -111,7 +111,7 @@ class Snapshot:
     now: datetime
     scope: Scope = field(default_factory=Scope)
     names: Collection[str] | None = None
-    hosts: Collection[Object] = ()
+    hosts: Collection[Object] | None = ()
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     attachments: Collection[Object] = ()
     failovers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

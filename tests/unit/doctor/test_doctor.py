@@ -11,7 +11,7 @@ import pytest
 from unit.reboot.memory_cluster import AT, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.doctor import doctor
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import find_host
@@ -87,13 +87,34 @@ def test_the_host_of_another_cluster(cluster, ours):
     assert ("state=absent bare_metal_host=h" in found["todo"], "of Cluster b" in found["todo"]) == (ours, not ours)
 
 
-def test_a_host_whose_node_may_be_another_machine_now(cluster):
-    """The Node was created again, so nothing on it leads to the failover."""
+def failed_over(cluster):
+    """The history says that metal3 keeps the host of node-1 off."""
     times = {"started": AT, "ended": AT, "by": "ada", "reason": "", "detail": "", "runs": [], "seconds": {}}
     place = {"host": "h", "namespace": "m", "key": "k", "fence": "metal3"}
     entry = {"operation": "op", "node": "node-1", "boot_id": "boot-1", "result": "moved", "steps": [{"step": "move"}]}
     audit = {"metadata": {"name": "failovers"}, "data": {"op": json.dumps({**entry, **times, **place})}}
     cluster.objects[paths.one(paths.config_maps("holdfast"), "failovers")] = audit
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_host_in_another_cluster_that_may_be_kept_off(cluster, monkeypatch, served):
+    """The Node is gone, and the doctor does not know where the hosts are."""
+    failed_over(cluster)
+
+    def items(path, **selectors):
+        if path == find_host.ALL_HOSTS:
+            raise NotFound(path)
+        yield from MemoryCluster.items(cluster, path, **selectors)
+
+    if not served:
+        monkeypatch.setattr(cluster, "items", items)
+    found = [item["node"] for item in clear(cluster)["findings"] if item["kind"] == "failover"]
+    assert found == ([] if served else ["node-1"])
+
+
+def test_a_host_whose_node_may_be_another_machine_now(cluster):
+    """The Node was created again, so nothing on it leads to the failover."""
+    failed_over(cluster)
     key = {"since": AT, "powered_on": True, "node": "node-1", "run": "r/node-1"}
     annotations = {"reboot.metal3.io/k": "", "holdfast.dev/reboot-keys": json.dumps({"k": key})}
     metadata = {"name": "h", "namespace": "m", "uid": "u", "annotations": annotations}

@@ -222,6 +222,16 @@ def test_a_machine_that_may_be_off_is_named_although_its_node_is_gone():
     assert kinds(snapshot(failovers_={"gone": entry}, names=None)) == [], "not all nodes were looked at"
 
 
+def test_a_host_that_may_be_kept_off_is_named_although_no_hosts_were_found():
+    """They may live in another cluster, and doctor_management is not set."""
+    place = {"host": "h", "namespace": "m", "key": "k", "fence": "metal3"}
+    entry = {"operation": "op", "result": "moved", "started": SINCE, "ended": SINCE, **place}
+    found = only(snapshot(failovers_={"gone": entry}, hosts=None), "failover")
+    assert (found.node, "fenced by metal3" in found.why) == ("gone", True)
+    assert "key k may keep its BareMetalHost m/h off" in found.todo
+    assert "doctor_management" in found.todo
+
+
 def test_an_invalid_record():
     broken = node(ready=False)
     broken["metadata"]["annotations"]["holdfast.dev/failover"] = "{}"
