@@ -41,6 +41,8 @@ for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
         [ ! -e "$hierarchy/$file" ] || cat "$hierarchy/$file" > "$hierarchy@CGROUP@/$file" || true
     done
 done
+# The kubelet must not report the hardware below: each node has a system UUID of its own, from its machine-id.
+[ ! -d /sys/class/dmi/id ] || mount -t tmpfs tmpfs /sys/class/dmi/id
 # Volumes of pods are mounts that the container runtime must see.
 mount --make-rshared /
 (cd /etc/lab/sysctl && find . -type f) | while read -r name; do
