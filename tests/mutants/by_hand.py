@@ -1160,6 +1160,20 @@ MUTANTS = [
         "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
     Mutant(
+        "recovered-node-deleted",
+        9,
+        "A run that was paused deletes the Node that a recovery has taken over and switched on.",
+        Code("_delete", "_claimed_node(context, name, record['run'])", "read_node(context.cluster, name)"),
+        "tests/unit/failover/test_turn.py::test_a_node_that_is_being_recovered_is_not_deleted",
+    ),
+    Mutant(
+        "history-rewritten-by-another-node",
+        9,
+        "A node writes facts into its record that replace the entry of another node.",
+        Code("entry_after", "(*WAY, *_TYPES)", "WAY"),
+        "tests/unit/failover/test_rules.py::test_facts_do_not_replace_the_fields_of_an_entry",
+    ),
+    Mutant(
         "unlabelled-member-fenced",
         4,
         "A failover switches off a member of etcd without the label of the control plane, and etcd loses its quorum.",

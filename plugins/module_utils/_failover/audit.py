@@ -17,7 +17,7 @@ from .._api.cluster import Cluster
 from .._api.errors import NotFound
 from .._api.names import COLLECTION, MANAGED_BY, NAMESPACE
 from .._api.objects import Object
-from .._api.times import to_text
+from .._api.times import from_text, to_text
 from .._api.watch import retry_conflicts
 from .._budget.ledger_store import ensure_namespace
 from .audit_rules import KEEP, bounded, entry_after, entry_closed, read_entry
@@ -44,8 +44,10 @@ def note(
     def attempt() -> dict[str, Any]:
         config_map = _load(cluster)
         data = dict((config_map or {}).get("data") or {})
-        known = read_entry(data.get(record["id"], "{}"))
-        entry = entry_after(known, node, record, versions, to_text(cluster.now()), stated=stated)
+        known, now = read_entry(data.get(record["id"], "{}")), to_text(cluster.now())
+        # The entry that began last counts, and a node can write its own record.
+        begun = {**record, "started": min(record["started"], now, key=from_text)}
+        entry = entry_after(known, node, begun, versions, now, stated=stated)
         if not cluster.dry_run:
             data[record["id"]] = json.dumps(entry, sort_keys=True)
             _store(cluster, config_map, bounded(data, record["id"]))

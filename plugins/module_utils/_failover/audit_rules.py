@@ -62,7 +62,8 @@ def entry_after(
             node=node,
             why="broken_record",
         )
-    seen = {name: value for name, value in (record.get("facts") or {}).items() if name not in WAY}
+    # Nor may its facts replace the fields of the entry.
+    seen = {name: value for name, value in (record.get("facts") or {}).items() if name not in (*WAY, *_TYPES)}
     facts = {**seen, **way_of(known), **way_of(stated or {})}
     step = {
         "at": now,

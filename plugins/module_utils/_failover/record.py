@@ -70,7 +70,7 @@ def failover_record(context: Context, params: Params) -> Result:
         versions = {"node": after["metadata"]["resourceVersion"], **_host_version(params)}
         entry = audit.note(cluster, name, record, versions, params.get("facts"))
         if last:
-            _delete(cluster, name, record)
+            _delete(context, name, record)
             record = rules.advance(record, _change(params), cluster.now())
             entry = audit.note(cluster, name, record, {})
     if params.get("result") and not context.check_mode:
@@ -233,20 +233,19 @@ def _host_version(params: Params) -> dict[str, str]:
     return {"host": version} if version else {}
 
 
-def _delete(cluster: Cluster, name: str, record: Mapping[str, Any]) -> None:
+def _delete(context: Context, name: str, record: Mapping[str, Any]) -> None:
     """Delete the Node in exactly the version that was checked.
 
     Raises:
         CameBack: The Node is on.
+        ClaimLost: Another run has taken over, for example a recovery.
     """
 
     def attempt() -> None:
-        node = cluster.find(paths.node(name))
-        if node is None:
-            return
-        still_down_rules.check_still_down(node, record)
         with suppress(NotFound):
-            cluster.delete(paths.node(name), only_as_seen(node))
+            node = _claimed_node(context, name, record["run"])
+            still_down_rules.check_still_down(node, record)
+            context.cluster.delete(paths.node(name), only_as_seen(node))
 
     retry_conflicts(attempt)
 

@@ -9,6 +9,7 @@ that another run can resume a run that is killed at any point.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -68,6 +69,8 @@ class Change:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+# An id is a key of a ConfigMap.
+_ID = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 # The types of the fields of each record.
 _TYPES: Mapping[str, type] = {
     "id": str,
@@ -129,7 +132,7 @@ def _broken(record: Mapping[str, Any]) -> str:
     wrong = [name for name, kind in _TYPES.items() if not isinstance(record.get(name), kind)]
     if wrong:
         return f"{', '.join(wrong)} missing or of a wrong type"
-    if not record["id"] or record["result"] not in ("", *RESULTS):
+    if not _ID.fullmatch(record["id"]) or record["result"] not in ("", *RESULTS):
         return "id or result has no valid value"
     if record["phase"] not in PHASES:
         # A later version of this collection may have written it.

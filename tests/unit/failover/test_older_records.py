@@ -201,6 +201,7 @@ def test_the_doctor_says_what_to_do(cluster, phase, result, words):
         ({"phase": "quarantine"}, "the phase quarantine is not known to this version"),
         ({"phase": ""}, "it has no phase"),
         ({"result": "lost"}, "id or result has no valid value"),
+        ({"id": "no key of a ConfigMap"}, "id or result has no valid value"),
     ],
 )
 def test_what_is_not_understood_is_left_and_the_doctor_says_what_to_do(cluster, change, why):

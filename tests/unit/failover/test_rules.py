@@ -622,6 +622,13 @@ def test_a_record_that_is_gone_is_restored_from_its_entry():
     assert audit_rules.entry_after(found, "n", again, {}, "then")["key"] == "k"
 
 
+def test_facts_do_not_replace_the_fields_of_an_entry():
+    """A node can write its own record, and would rewrite the history of another node."""
+    theirs = {**record("fence"), "facts": {"node": "another", "result": "recovered", "steps": [], "pods": [1]}}
+    found = audit_rules.entry_after(None, "n", theirs, {}, "now")
+    assert (found["node"], found["result"], len(found["steps"]), found["pods"]) == ("n", "", 1, [1])
+
+
 def test_how_the_machine_is_switched_off_is_not_taken_from_the_node():
     """A node can write its own record. What the run says counts, and stays."""
     theirs = {**record("fence"), "facts": {"fence": "redfish", "uri": "https://evil", "host": "h", "pods": [1]}}

@@ -101,6 +101,38 @@ def test_a_run_that_dies_after_any_write_is_resumed(cluster, writes):
     assert (cluster.marks(), cluster.cordoned()) == ({}, False)
 
 
+def test_a_node_that_is_being_recovered_is_not_deleted(cluster):
+    """The run was paused before the deletion, and a recovery has taken the node over."""
+
+    def recovers(_verb, path, body):
+        if path == AUDIT and json.loads(next(iter(body["data"].values())))["steps"][-1]["step"] == "delete":
+            claim = {"run": "r2", "operation": "op", "purpose": "recover", "since": AT}
+            cluster.objects[paths.node("node-1")]["metadata"]["annotations"]["holdfast.dev/claim"] = json.dumps(claim)
+
+    cluster.hooks.append(recovers)
+    play = Play(cluster, delete_node=True)
+    assert play.go()["result"] == "failed"
+    assert "now belongs to run r2 (recover" in play.turn["report"]["why"]
+    assert cluster.marks()["claim"]["run"] == "r2"
+
+
+def test_a_record_of_the_future_does_not_stay_the_last_one(cluster):
+    """A node can write its own record."""
+    begun = dict.fromkeys(("holder", "reason", "result", "detail"), "")
+    begun |= {
+        "id": "node-1.1",
+        "run": "x",
+        "phase": "claim",
+        "phases": {},
+        "boot_id": "boot-1",
+        "facts": {},
+        "since": AT,
+    }
+    cluster.node(ready=False, failover={**begun, "started": "2999-01-01T00:00:00Z"})
+    Play(cluster).go()
+    assert entry(cluster)["started"] == AT
+
+
 def test_check_mode_changes_nothing(cluster):
     before = json.dumps(cluster.objects, sort_keys=True)
     planned = Play(cluster).go(check_mode=True)
