@@ -1160,6 +1160,20 @@ MUTANTS = [
         "test_a_run_that_waits_keeps_the_record_of_a_reboot_that_nobody_claims",
     ),
     Mutant(
+        "failover-forgotten-by-a-failed-template",
+        9,
+        "A task that fails before its module runs makes the run forget that it switched a machine off.",
+        Code("failover_turn", "last_answer.last(context.folder, _key(params['name']))", "{}"),
+        "tests/unit/failover/test_turn.py::test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came",
+    ),
+    Mutant(
+        "machine-forgotten-by-a-failed-template",
+        9,
+        "A task that fails before its module runs makes a guard forget its Machine, and the job succeeds.",
+        Code("machine_guard_step", "last_answer.last(context.folder, key)", "{}"),
+        "tests/unit/guard/test_journey.py::test_a_step_that_fails_before_its_module_runs_does_not_forget_its_machine",
+    ),
+    Mutant(
         "recovered-node-deleted",
         9,
         "A run that was paused deletes the Node that a recovery has taken over and switched on.",

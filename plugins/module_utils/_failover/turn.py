@@ -10,13 +10,13 @@ of each task, and is passed to the next.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import HoldfastError, NotFound, Refused
+from .._api.errors import HoldfastError, InvalidInput, NotFound, Refused
 from .._api.names import CORDON
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result, unexpected
@@ -26,6 +26,7 @@ from .._drain.cordon import cordon
 from .._fencing import agent_rules, command, evidence_rules
 from .._fencing.annotation import reboot_annotation
 from .._fencing.host_info import bare_metal_host_info
+from .._progress import last_answer
 from .._reboot.quorum_rules import is_control_plane
 from . import ending_rules, journey_rules, ways_rules
 from .audit_rules import way_of
@@ -70,11 +71,25 @@ def failover_turn(context: Context, params: Params) -> Result:
     if done == SETTINGS:
         return _check(params)
     if done == NOTHING:
-        return _begin_run(context, params)
+        return _kept(context, _begin_run(context, params))
+    if "report" not in params["turn"]:
+        # The last task failed before its module answered.
+        params = {**params, "turn": last_answer.last(context.folder, _key(params["name"]))}
     turn = _Turn(context, params)
     if params.get("failed") is not None:
-        return turn.fail(params["failed"])
-    return turn.begin() if done == CLAIM else turn.go_on()
+        return _kept(context, turn.fail(params["failed"]))
+    return _kept(context, turn.begin() if done == CLAIM else turn.go_on())
+
+
+def _kept(context: Context, answer: Result) -> Result:
+    """Keep the answer for all nodes of the run: the report has the results of the nodes before."""
+    for name in answer.get("nodes") or ():
+        last_answer.keep(context.folder, _key(name), answer)
+    return answer
+
+
+def _key(name: str) -> str:
+    return f"failover_turn {name}"
 
 
 def _check(params: Params) -> Result:
@@ -98,7 +113,8 @@ def _begin_run(context: Context, params: Params) -> Result:
     started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     # Two installations of AWX may have jobs of the same number.
     run = params["settings"].get("run") or f"{who['job'] or who['host'] + '/' + started}-{secrets.randbelow(1_000_000)}"
-    return {"changed": False, "step": "", "steps": [], "report": _empty_report(run, context)}
+    nodes = [item["name"] for item in params["checked"]]
+    return {"changed": False, "step": "", "steps": [], "nodes": nodes, "report": _empty_report(run, context)}
 
 
 def _empty_report(run: str, context: Context) -> dict[str, Any]:
@@ -128,6 +144,7 @@ class _Turn:
         self._settings = settings_of({**self._given, **more})
         known = params["turn"]
         self._report: dict[str, Any] = known.get("report") or _empty_report("", context)
+        self._nodes: Sequence[str] = known.get("nodes") or ()
         self._progress = progress_of(known.get("progress") or {})
         if self._progress.fence:
             self._settings = self._settings.by(self._progress.fence, *self._progress.then)
@@ -139,7 +156,13 @@ class _Turn:
 
     def begin(self) -> Result:
         """Look at the node, claim it, and say what is left."""
-        run = f"{self._report['content']['summary']['run']}/{self._params['name']}"
+        begun = self._report["content"]["summary"]["run"]
+        if not begun:
+            raise InvalidInput(
+                "This run has no name, because an earlier task failed before its module ran. Nothing was done with "
+                f"node {self._params['name']}. Start the playbook again."
+            )
+        run = f"{begun}/{self._params['name']}"
         self._progress = Progress(node=self._params["name"], direction=self._params["direction"], run=run)
         # The node before may have ended with another way.
         self._settings = self._settings.by(*ways_of(self._given))
@@ -168,7 +191,7 @@ class _Turn:
     def _known(self) -> Result:
         """What the next call needs after a failure, which is none of the role's steps."""
         self._progress = replace(self._progress, doing=())
-        return {"progress": self._progress.to_data(), "report": self._report}
+        return {"progress": self._progress.to_data(), "report": self._report, "nodes": self._nodes}
 
     def _claim(self) -> Result:
         progress = self._progress
@@ -396,7 +419,7 @@ class _Turn:
     def fail(self, failed: Mapping[str, Any]) -> Result:
         """Leave the node in order after a failure. Each write is tried, even if another one fails."""
         failure = failure_of(failed, self._params.get("task") or "")
-        if not self._progress.node:
+        if self._progress.node != self._params["name"]:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
         progress = self._progress = self._by(failed)
         ending = ending_rules.after_failure(progress, failure)
@@ -490,6 +513,7 @@ class _Turn:
             "evidence": self._proof(),
             "progress": progress.to_data(),
             "report": self._report,
+            "nodes": self._nodes,
         }
 
     def _closing(self) -> list[str]:

@@ -17,6 +17,7 @@ from .._budget import claims
 from .._budget.node_claim import node_claim
 from .._fencing import expired_keys
 from .._holds import leases
+from .._progress import last_answer
 from .._progress.event_rules import waits
 from . import journey_rules as rules
 from .begin_rules import files_of, selects
@@ -35,12 +36,16 @@ _TURN = 300
 
 def machine_guard_step(context: Context, params: Params) -> Result:
     """Record the outcome of the last step, and answer the next one; see the module of the same name."""
-    journey = _Journey(context, params)
+    key = f"machine_guard_step {params['begun']['run']} {params['worker']}"
+    # Without it, the last task failed before its module answered, or this is the first step.
+    journey = _Journey(context, {**params, "last": params.get("last") or last_answer.last(context.folder, key)})
     try:
         return journey.run()
     except HoldfastError as error:
         error.fields.update(step="failed", kept=journey.kept)
         raise
+    finally:
+        last_answer.keep(context.folder, key, journey.kept)
 
 
 class _Journey:

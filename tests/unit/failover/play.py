@@ -60,7 +60,7 @@ class Play:
         self.cluster, self.direction, self.given, self.uri = cluster, direction, given, uri
         self.settings = {**SETTINGS, **settings}
         self.commands, self.done, self.failing = [], [], {}
-        self.failed, self.said = [], []
+        self.failed, self.said, self.folder = [], [], ""
         self.turn = {"report": self._empty(run)}
 
     @staticmethod
@@ -79,7 +79,7 @@ class Play:
         }
         found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(given)
         assert not found.error_messages, found.error_messages
-        context = Context(found.validated_parameters, check_mode, say=self.said.append)
+        context = Context(found.validated_parameters, check_mode, say=self.said.append, folder=self.folder)
         context.cluster = self.cluster
         self.cluster.dry_run = check_mode
         try:

@@ -133,6 +133,44 @@ def test_a_record_of_the_future_does_not_stay_the_last_one(cluster):
     assert entry(cluster)["started"] == AT
 
 
+LOST = {"failed": True, "msg": "The lookup plugin 'hashi_vault' failed: 503"}
+
+
+def test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came(cluster, tmp_path):
+    """The machine is off, and the node of an earlier failover is in the report."""
+    play = Play(cluster)
+    play.folder = str(tmp_path)
+    play.turn = turns._kept(
+        SimpleNamespace(folder=play.folder), {"nodes": ["node-0", "node-1"], "report": play._empty("r1")}
+    )
+    play.call(done="claim")
+    play.done.append("cordon")
+    play.act("cordon", {})
+    play.call(done="cordon")
+    play.done.append("fence")
+    play.act("failover_power", {"power": "off"})
+
+    play.turn = LOST
+    play.call(failed=LOST, task="Check the node again")
+    (result,) = play.turn["report"]["content"]["nodes"]
+    assert (result["result"], play.turn["report"]["content"]["summary"]["run"]) == ("failed", "r1")
+    assert (cluster.marks()["failover"]["result"], "claim" in cluster.marks()) == ("failed", False)
+    assert cluster.cordoned(), "it stays as it is, and the next run resumes"
+
+    play.turn = LOST
+    play.call(name="node-0", failed=LOST, task="Claim the node")
+    assert [item["result"] for item in play.turn["report"]["content"]["nodes"]] == ["failed", "refused"]
+
+
+def test_a_run_that_has_lost_its_name_begins_nothing(cluster):
+    """Two such runs would have the same claim."""
+    play = Play(cluster)
+    play.turn = LOST
+    with pytest.raises(HoldfastError, match="This run has no name"):
+        play.call(done="claim")
+    assert cluster.marks() == {}
+
+
 def test_check_mode_changes_nothing(cluster):
     before = json.dumps(cluster.objects, sort_keys=True)
     planned = Play(cluster).go(check_mode=True)

@@ -94,12 +94,12 @@ def world(monkeypatch):
     return World(monkeypatch)
 
 
-def step(last=None, failed=None, **given):
+def step(last=None, failed=None, *, folder="", **given):
     begun = {"settings": {**GIVEN, **given}, "run": "r", "holder": "ada", "ends": time.time() + PATIENCE}
     params = {"begun": {**begun, "playbook_dir": "/srv"}, "worker": "1", "dropped": [], "failed": failed}
     # As Ansible passes it on.
     params["last"] = json.loads(json.dumps(last["kept"])) if last else None
-    return journey.machine_guard_step(Context(params), params)
+    return journey.machine_guard_step(Context(params, folder=folder), params)
 
 
 def test_one_machine_from_task_to_task(world):
@@ -121,6 +121,17 @@ def test_one_machine_from_task_to_task(world):
         *("backup.yml", "hold", "holders", "drain"),
         *("release", "released", "take"),
     ]
+
+
+def test_a_step_that_fails_before_its_module_runs_does_not_forget_its_machine(world, tmp_path):
+    """Ansible registers a result without an answer. The hook would stay, and the job would be green."""
+    tasks = step(step(folder=str(tmp_path)), folder=str(tmp_path))
+    assert tasks["step"] == "tasks"
+    lost = {"msg": "The lookup plugin 'hashi_vault' failed: 503", "error": "", "status": ""}
+    found = step(None, lost, folder=str(tmp_path))
+    (entry,) = found["kept"]["results"]
+    assert (entry["work"], entry["result"]) == ("metal/m/pre-drain", "failed")
+    assert world.log[-1] == "failed"
 
 
 def test_a_worker_ends_when_all_that_waited_is_served(world):
