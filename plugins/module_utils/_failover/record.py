@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from .._api import paths
+from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, NotFound, Refused, TimedOut
 from .._api.names import CLAIM, FAILOVER
@@ -104,14 +104,19 @@ def _record_deleted_node(context: Context, params: Params) -> Result:
 
 
 def take_over(
-    context: Context, params: Params, *, step: str, waited: float, entry: Mapping[str, Any] | None = None
+    context: Context, params: Params, seen: Object, *, step: str, waited: float, entry: Mapping[str, Any] | None = None
 ) -> tuple[Object, dict[str, Any]]:
     """Begin the record, or resume one that another run left. The claim must be ours already.
 
     Args:
+        seen: The Node in the version that was checked.
         step: The next step.
         waited: Seconds that passed before.
         entry: The entry of the failover to resume if its record is no longer on the Node.
+
+    Raises:
+        CameBack: The Node is on, or has booted since it was checked. The run may have been paused.
+        ClaimLost: The run does not have the claim.
     """
     cluster, name, run = context.cluster, params["name"], params["run"]
     stated: Mapping[str, Any] = {}
@@ -120,6 +125,8 @@ def take_over(
     def attempt() -> tuple[Object, dict[str, Any]]:
         nonlocal stated, over
         node = _claimed_node(context, name, run)
+        if step == rules.FENCE:
+            still_down_rules.check_still_down(node, {"boot_id": node_rules.boot_id(seen)})
         known = rules.record_of(node)
         record = rules.open_record(node) if step == rules.FENCE else known
         over = known["id"] if known and record is None else ""

@@ -148,7 +148,7 @@ class _FailoverStep:
             return self._result(node, record, step)
         try:
             node, taken = writer.take_over(
-                self._context, self._params, step=step, waited=self._deadline.elapsed, entry=entry
+                self._context, self._params, node, step=step, waited=self._deadline.elapsed, entry=entry
             )
         except HoldfastError:
             self._release()

@@ -423,6 +423,9 @@ class _Turn:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
         progress = self._progress = self._by(failed)
         ending = ending_rules.after_failure(progress, failure)
+        if "report" not in self._params["turn"]:
+            advice = " How far the run came is lost. The machine may be off. Start the same playbook again: it resumes."
+            ending = ending_rules.Ending(FAILED, advice)
         if ending.undo and ending.remove_key and (why := self._try(self._check_not_replaced)):
             advice = f" The key on its host, its record and its cordon stay: {why}"
             ending = replace(ending, result=FAILED, advice=advice, undo=False)

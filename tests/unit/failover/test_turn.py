@@ -24,6 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.jour
     FAILOVER_STEPS,
     RECOVER_STEPS,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.steps import _FailoverStep
 
 
 class Killed(BaseException):
@@ -133,6 +134,23 @@ def test_a_record_of_the_future_does_not_stay_the_last_one(cluster):
     assert entry(cluster)["started"] == AT
 
 
+def test_a_node_that_has_booted_since_it_was_checked_is_not_fenced(cluster):
+    """The run was paused between its last check and its record. The node works again, and its kubelet restarts."""
+
+    checked = _FailoverStep._begin
+
+    def pause(self, *arguments, **more):
+        cluster.objects[paths.node("node-1")]["status"]["nodeInfo"]["bootID"] = "boot-2"
+        return checked(self, *arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_FailoverStep, "_begin", pause)
+        play = Play(cluster)
+        result = play.go()
+    assert "has booted again (boot ID boot-2)" in result["detail"]
+    assert (play.commands, cluster.marks()) == ([], {})
+
+
 LOST = {"failed": True, "msg": "The lookup plugin 'hashi_vault' failed: 503"}
 
 
@@ -163,8 +181,12 @@ def test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came(clu
 
 
 def test_a_run_that_has_lost_its_name_begins_nothing(cluster):
-    """Two such runs would have the same claim."""
+    """Two such runs would have the same claim. A task that runs on another host keeps no answers."""
     play = Play(cluster)
+    play.turn = LOST
+    play.call(failed=LOST, task="Check the node again")
+    (result,) = play.turn["report"]["content"]["nodes"]
+    assert (result["result"], "The machine may be off" in result["detail"]) == ("failed", True)
     play.turn = LOST
     with pytest.raises(HoldfastError, match="This run has no name"):
         play.call(done="claim")
