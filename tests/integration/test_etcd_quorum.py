@@ -140,6 +140,7 @@ def test_a_member_that_is_new_counts(plane):
     waiting = plane.start(wait_timeout=PATIENCE)
     assert still_waits(waiting)
     (worker,) = plane.world.nodes()
+    plane.world.cluster.merge(paths.node(worker), {"metadata": {"labels": {"node-role.kubernetes.io/etcd": ""}}})
     plane.world.pod(plane.pod(worker), worker, "etcd")
     assert still_waits(waiting), "of four three are needed"
     plane.member_up(plane.names[2])

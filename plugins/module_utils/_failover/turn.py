@@ -426,7 +426,8 @@ class _Turn:
         if "report" not in self._params["turn"]:
             advice = " How far the run came is lost. The machine may be off. Start the same playbook again: it resumes."
             ending = ending_rules.Ending(FAILED, advice)
-        if ending.undo and ending.remove_key and (why := self._try(self._check_not_replaced)):
+        # An earlier run has set the key, maybe long ago.
+        if progress.resumed and ending.undo and ending.remove_key and (why := self._try(self._check_not_replaced)):
             advice = f" The key on its host, its record and its cordon stay: {why}"
             ending = replace(ending, result=FAILED, advice=advice, undo=False)
         why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if ending.undo else ""
