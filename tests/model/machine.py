@@ -84,7 +84,6 @@ class Machine(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
-    @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
     @rule(named=st.sampled_from(["", "kernel"]), restart=st.booleans())
     def start_outside_the_window(self, named: str, restart: bool) -> None:
         self.start(named, restart, windows=_CLOSED)
