@@ -71,6 +71,12 @@ options:
       - Seconds until the machine must be off or on, or the command must end.
     type: int
     default: 300
+  confirm_seconds:
+    description:
+      - Seconds that the node must stay not Ready before it is switched off, if its condition Ready has changed since the
+        failover recorded it.
+    type: int
+    default: 30
   override_holds:
     description:
       - Switches a node off although it is held. The holds are recorded.
@@ -230,6 +236,7 @@ SPEC: dict[str, Any] = {
         "run": {"type": "str"},
         "facts": {"type": "dict"},
         "timeout": {"type": "int", "default": 300},
+        "confirm_seconds": {"type": "int", "default": 30},
         "override_holds": {"type": "bool", "default": False},
         "bmc": {"type": "dict", "options": _BMC},
         "bmc_password": {"type": "str", "no_log": True},

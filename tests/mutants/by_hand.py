@@ -1338,6 +1338,28 @@ MUTANTS = [
         "tests/unit/failover/test_rules.py::test_facts_of_an_earlier_boot_are_forgotten",
     ),
     Mutant(
+        "failover-of-a-node-that-was-ready-meanwhile",
+        7,
+        "A run that was paused fences a node that was Ready meanwhile, and whose kubelet has just restarted.",
+        Code("_confirm", "str(known.get('confirmed') or '')", "down_since(node)"),
+        "tests/unit/failover/test_turn.py::test_a_node_that_was_ready_meanwhile_and_has_just_stopped_is_not_fenced",
+    ),
+    Mutant(
+        "failover-of-a-node-that-was-ready-before-its-key",
+        7,
+        "A run that was paused before it wrote the key fences a node that was Ready meanwhile.",
+        Code("_annotate", "reboot_annotation(context, options, last_check)", "reboot_annotation(context, options)"),
+        "tests/unit/failover/test_power.py::TestItMayHaveBeenReady::test_it_changes_between_the_record_and_the_key",
+    ),
+    Mutant(
+        "failover-of-a-node-that-was-ready-during-the-wait-for-the-claim",
+        7,
+        "A failover that waits for its claim fences a node that was Ready meanwhile.",
+        Code("_FailoverStep.fail_over", "self._confirm(node, before)", "node"),
+        "tests/unit/failover/test_steps.py::"
+        "test_one_that_may_have_been_ready_during_the_wait_for_the_claim_is_watched_again",
+    ),
+    Mutant(
         "failover-taints-without-a-last-look",
         7,
         "A node that came back after it was fenced is declared out of service.",

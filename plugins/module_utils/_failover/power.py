@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Union
 
 from .._api import node_rules, paths
+from .._api.cluster import Cluster
 from .._api.errors import HoldfastError, InvalidInput, Refused, TimedOut
 from .._api.objects import Object
 from .._api.read_node import node_names, read_node
@@ -26,6 +27,7 @@ from .._fencing.key_rules import HARD, SOFT
 from .._fencing.last_look import Look
 from .._fencing.redfish import Bmc
 from .._fencing.redfish_rules import OFF, ON, BmcFailure, System
+from .._fencing.still_down_rules import check_still_down
 from . import rules, ways_rules
 from .ending_rules import NOTHING_WRITTEN
 from .facts_rules import FENCE_AGENT, METAL3, REDFISH
@@ -126,22 +128,25 @@ def _keep_off(context: Context, params: Params) -> Result:
     sent = False
     try:
         if params["facts"]["mode"] == SOFT:
-            look = _look_as(context, params, SOFT)
+            record = _record_as(context, params, SOFT)
             with suppress(TimedOut):
-                return _annotate(context, params, SOFT, look, params["soft_timeout"])
+                return _annotate(context, params, SOFT, record, params["soft_timeout"])
             sent = True
-        look = _look_as(context, params, HARD)
-        return _annotate(context, params, HARD, look, params["timeout"])
+        record = _record_as(context, params, HARD)
+        return _annotate(context, params, HARD, record, params["timeout"])
     except HoldfastError as error:
         error.fields["sent"] = sent or error.fields.get("sent", False)
         raise
 
 
-def _look_as(context: Context, params: Params, mode: str) -> Look:
-    return _look(context, {**params, "facts": {**params["facts"], "mode": mode}})
+def _record_as(context: Context, params: Params, mode: str) -> Mapping[str, Any]:
+    return _record(context, {**params, "facts": {**params["facts"], "mode": mode}})
 
 
-def _annotate(context: Context, params: Params, mode: str, look: Look, patience: int) -> Result:
+def _annotate(context: Context, params: Params, mode: str, record: Mapping[str, Any], patience: int) -> Result:
+    def last_check(cluster: Cluster, name: str) -> None:
+        check_still_down(read_node(cluster, name), record, record["confirmed"])
+
     options = {
         "node": params["name"],
         "bare_metal_host": params["facts"]["host"],
@@ -152,13 +157,10 @@ def _annotate(context: Context, params: Params, mode: str, look: Look, patience:
         "wait": True,
         "wait_timeout": patience,
         "override_holds": params["override_holds"],
-        # It checks the node again directly before it writes the key: it must still be down, with the same boot ID.
-        "boot_id": look.boot_id,
-        "not_ready": True,
         "run": params["run"],
     }
     try:
-        return reboot_annotation(context, options)
+        return reboot_annotation(context, options, last_check)
     except HoldfastError as error:
         # A refusal means that nothing was sent. After any other failure, that is unknown.
         error.fields["sent"] = error.kind not in NOTHING_WRITTEN
@@ -166,8 +168,12 @@ def _annotate(context: Context, params: Params, mode: str, look: Look, patience:
 
 
 def _look(context: Context, params: Params) -> Look:
-    """Check that the claim is ours, the node still down and not held by anyone, and record the phase."""
     began = last_look.steady()
+    return Look(gate.Pass(str(_record(context, params)["boot_id"])), began)
+
+
+def _record(context: Context, params: Params) -> Mapping[str, Any]:
+    """Check that the claim is ours, the node still down and not held by anyone, and record the phase."""
     done = failover_record(
         context,
         {
@@ -179,12 +185,14 @@ def _look(context: Context, params: Params) -> Look:
             "gate": True,
             "override_holds": params["override_holds"],
             "wait_timeout": params["timeout"],
+            "confirm_seconds": params["confirm_seconds"],
             "facts": params.get("facts") or {},
             "delete_node": False,
             "deleted": False,
         },
     )
-    return Look(gate.Pass(str(done["record"]["boot_id"])), began)
+    record: Mapping[str, Any] = done["record"]
+    return record
 
 
 def _switch_on(context: Context, params: Params, machine: _Machine) -> Result:

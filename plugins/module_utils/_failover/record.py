@@ -25,8 +25,10 @@ from .._budget import claim_rules, gate, runs
 from .._budget.lifecycle import Report, write_marks
 from .._budget.lifecycle_rules import ENDS, Work
 from .._fencing import still_down_rules
+from .._fencing.still_down_rules import down_since
 from . import audit, audit_rules, rules
 from . import taint_rules as out_of_service
+from .confirm import confirm
 from .rules import Change
 
 
@@ -40,7 +42,8 @@ def failover_record(context: Context, params: Params) -> Result:
         params: ``name`` of the Node, ``operation``, ``run``; ``phase`` that begins, ``result``, ``detail`` and
             ``facts`` (see :class:`.rules.Change`); ``host_version``, the resource version of the BareMetalHost, for
             people; ``look``: check that the node is still down, after it has reported its shutdown for at most
-            ``wait_timeout`` seconds; ``gate``: check that nobody holds it, unless ``override_holds``; ``delete_node``:
+            ``wait_timeout`` seconds, and before it is fenced, that it has stayed down for ``confirm_seconds`` since it
+            may have been Ready; ``gate``: check that nobody holds it, unless ``override_holds``; ``delete_node``:
             delete the Node after everything is recorded; ``deleted``: the Node was deleted, so only the history is
             left.
 
@@ -49,7 +52,7 @@ def failover_record(context: Context, params: Params) -> Result:
 
     Raises:
         ClaimLost: The run does not have the claim.
-        CameBack: The node is Ready, or has booted since the failover began.
+        CameBack: The node is Ready, or has booted since the failover began, or may have been Ready just now.
         Held: Someone holds it.
         Refused: The record was removed.
         TimedOut: The node still reports that it is shutting down.
@@ -60,12 +63,15 @@ def failover_record(context: Context, params: Params) -> Result:
         return _record_deleted_node(context, params)
     cluster, name, run = context.cluster, params["name"], params["run"]
     with runs.heartbeat(cluster, run):
+        confirmed = ""
         if params["look"]:
             _await_end_of_shutdown(cluster, name, Deadline(params["wait_timeout"]))
+            if params.get("phase") == rules.FENCING:
+                confirmed = _confirm(context, name, params["confirm_seconds"])
         # The record is deleted with the Node, so the result is recorded only after the deletion.
         last = params["delete_node"]
         before, after, record = retry_conflicts(
-            lambda: _attempt(context, {**params, "result": None} if last else params)
+            lambda: _attempt(context, {**params, "result": None} if last else params, confirmed)
         )
         versions = {"node": after["metadata"]["resourceVersion"], **_host_version(params)}
         entry = audit.note(cluster, name, record, versions, params.get("facts"))
@@ -126,7 +132,7 @@ def take_over(
         nonlocal stated, over
         node = _claimed_node(context, name, run)
         if step == rules.FENCE:
-            still_down_rules.check_still_down(node, {"boot_id": node_rules.boot_id(seen)})
+            still_down_rules.check_still_down(node, {"boot_id": node_rules.boot_id(seen)}, down_since(seen))
         known = rules.record_of(node)
         record = rules.open_record(node) if step == rules.FENCE else known
         over = known["id"] if known and record is None else ""
@@ -148,6 +154,8 @@ def take_over(
             wanted = rules.restarted(node, record, run=run, now=cluster.now())
         else:
             wanted = rules.advance(record, Change(run, phase=record["phase"]), cluster.now())
+        if step == rules.FENCE:
+            wanted["confirmed"] = down_since(seen)
         return _write(context, node, wanted), wanted
 
     node, record = retry_conflicts(attempt)
@@ -159,7 +167,14 @@ def take_over(
     return node, record
 
 
-def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str, Any]]:
+def _confirm(context: Context, name: str, seconds: float) -> str:
+    """Wait until the node has stayed down, if it may have been Ready since its record says so."""
+    node = read_node(context.cluster, name)
+    known = rules.record_of(node) or {}
+    return down_since(confirm(context, node, seconds, str(known.get("confirmed") or "")))
+
+
+def _attempt(context: Context, params: Params, confirmed: str) -> tuple[Object, Object, dict[str, Any]]:
     cluster, run = context.cluster, params["run"]
     node = _claimed_node(context, params["name"], run)
     record = rules.record_of(node)
@@ -172,7 +187,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
         )
     facts = dict(params.get("facts") or {})
     if params["look"]:
-        still_down_rules.check_still_down(node, record)
+        still_down_rules.check_still_down(node, record, confirmed)
         if out_of_service.shutting_down(node):
             # A moment ago it did not shut down: it may be on by now.
             raise ApiFailure(f"Node {params['name']} has started to shut down.", status=409)
@@ -180,11 +195,13 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
         seen = gate.check(cluster, params["name"], override_holds=params["override_holds"], run=run)
         if params["look"] and seen.node is not None:
             # If the phase is recorded already, no write below shows that the Node has changed meanwhile.
-            still_down_rules.check_still_down(seen.node, record)
+            still_down_rules.check_still_down(seen.node, record, confirmed)
         if seen.overridden:
             facts["overridden_holds"] = seen.overridden_names
     change = _change(params, facts)
     wanted = rules.advance(record, change, cluster.now())
+    if confirmed:
+        wanted["confirmed"] = confirmed
     if wanted == record and not change.result:
         return node, node, wanted
     return node, _write(context, node, wanted), wanted

@@ -22,7 +22,7 @@ from .._api.objects import Object
 from .._api.times import from_text, seconds_between, to_text
 from .._budget.ledger_rules import Slot
 from .._budget.policy_rules import amount, check_amount
-from .._fencing.still_down_rules import came_back
+from .._fencing.still_down_rules import came_back, down_since
 from .._reboot.quorum_rules import Quorum
 from .._shared.bounds import cut, merged, seconds_since, some
 from .taint_rules import check_down, evidence_of, shutting_down, taint_of
@@ -451,11 +451,16 @@ def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
     )
 
 
-def seconds_to_confirm(node: Object, confirm: float, now: datetime) -> float:
+def seconds_to_confirm(node: Object, confirm: float, now: datetime, confirmed: str = "") -> float:
     """Return for how many more seconds a node must be seen not Ready.
 
     Only a time that the control plane wrote, with the status Unknown, counts: a kubelet's clock may be minutes off.
+
+    Args:
+        confirmed: What ``down_since`` returned when the node was last seen to stay down; empty if it was not.
     """
+    if confirmed == down_since(node):
+        return 0.0
     ready = node_rules.condition(node, "Ready") or {}
     known = seconds_since(ready.get("lastTransitionTime"), now) if ready.get("status") == "Unknown" else 0.0
     return max(0.0, confirm - known)

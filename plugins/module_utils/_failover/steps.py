@@ -15,7 +15,7 @@ from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
-from .._api.watch import Deadline, Follower, wait_for
+from .._api.watch import Deadline, Follower
 from .._budget import claim_rules, claims, gate, run_rules, runs
 from .._budget import ledger_store as store
 from .._budget.claim_rules import Claimed
@@ -23,12 +23,13 @@ from .._budget.ledger_rules import ACTIVE
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import STARTS, Work, others_words
 from .._fencing import evidence_rules
-from .._progress.event_rules import waits
+from .._fencing.still_down_rules import down_since
 from .._reboot import quorum
 from .._reboot.quorum_rules import is_control_plane
 from . import audit, audit_rules, rules
 from . import record as writer
 from . import taint_rules as out_of_service
+from .confirm import confirm
 from .facts_rules import ATTESTATION
 from .rules import DONE, FENCE
 
@@ -99,9 +100,12 @@ class _FailoverStep:
             error.fields["step"] = step
             raise
         try:
-            node = read_node(self._cluster, self._name)
+            # During the wait for the claim, another run may have worked on the node.
+            before, node = down_since(node), read_node(self._cluster, self._name)
+            if rules.next_step(node, rules.open_record(node)) == FENCE:
+                with runs.heartbeat(self._cluster, self._run):
+                    node = self._confirm(node, before)
             record = rules.open_record(node)
-            # Another run may have worked on the node during the wait for the claim.
             step = rules.next_step(node, record)
             if step == FENCE:
                 self._check(node, record)
@@ -155,20 +159,8 @@ class _FailoverStep:
             raise
         return {**self._result(node, taken, step), "resumed": record is not None or entry is not None}
 
-    def _confirm(self, node: Object) -> Object:
-        """Check that the node stays down."""
-        left = rules.seconds_to_confirm(node, self._params["confirm_seconds"], self._cluster.now())
-        if left <= 0 or self._context.check_mode:
-            return node
-
-        def up(item: Object | None) -> bool:
-            return item is None or node_rules.ready(item)
-
-        self._context.tell(waits(self._name, "look", f"no sign of life for {left:.0f} s more"))
-        found = wait_for(self._cluster, paths.NODES, self._name, up, Deadline(left))
-        if found is None:
-            raise NotFound(f"Node {self._name} no longer exists.", node=self._name)
-        return found
+    def _confirm(self, node: Object, confirmed: str = "") -> Object:
+        return confirm(self._context, node, self._params["confirm_seconds"], confirmed)
 
     def _check(self, node: Object, record: Mapping[str, Any] | None) -> None:
         slots = [(group, slot) for group, ledger in store.all_ledgers(self._cluster) for slot in ledger.slots.values()]

@@ -395,6 +395,7 @@ class _Turn:
                 "run": progress.run,
                 "override_holds": self._given.get("override_holds", False),
                 "wait_timeout": 120,
+                "confirm_seconds": self._given.get("confirm_seconds") or 0,
                 **asdict(record),
                 "result": record.result or None,
                 "host_version": record.host_version or None,

@@ -11,6 +11,7 @@ from typing import Any
 from .._api import node_rules
 from .._api.errors import Refused
 from .._api.objects import Object
+from .._shared.bounds import cut
 
 
 class CameBack(Refused):
@@ -24,16 +25,33 @@ def came_back(node: Object, record: Mapping[str, Any]) -> bool:
     return node_rules.ready(node) or node_rules.boot_id(node) != record["boot_id"]
 
 
-def check_still_down(node: Object, record: Mapping[str, Any]) -> None:
+def down_since(node: Object) -> str:
+    """Return a text that changes whenever the condition Ready changes.
+
+    Only compare it: the time may be that of the kubelet's clock.
+    """
+    found = node_rules.condition(node, "Ready") or {}
+    return f"{cut(str(found.get('status')))} since {cut(str(found.get('lastTransitionTime')))}"
+
+
+def check_still_down(node: Object, record: Mapping[str, Any], confirmed: str = "") -> None:
     """Check the node before each step that cannot be undone.
 
+    Args:
+        confirmed: What :func:`down_since` returned when the node was last seen to stay down; empty if it may change.
+
     Raises:
-        CameBack: The node is Ready, or has booted since the failover began.
+        CameBack: The node is Ready, or has booted since the failover began, or may have been Ready meanwhile.
     """
-    if not came_back(node, record):
+    name, changed = node_rules.name(node), confirmed not in ("", down_since(node))
+    if not came_back(node, record) and not changed:
         return
-    name = node_rules.name(node)
-    what = "is Ready again" if node_rules.ready(node) else f"has booted again (boot ID {node_rules.boot_id(node)})"
+    if node_rules.ready(node):
+        what = "is Ready again"
+    elif node_rules.boot_id(node) != record["boot_id"]:
+        what = f"has booted again (boot ID {node_rules.boot_id(node)})"
+    else:
+        what = f"may have been Ready since it was checked (Ready was {confirmed}, and is {down_since(node)})"
     raise CameBack(
         f"Node {name} {what}: its pods may run there, so it is neither switched off nor declared out of service. Find "
         "out why it was down; run it again if it goes down again.",

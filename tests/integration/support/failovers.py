@@ -71,6 +71,7 @@ RECORD: Any = SimpleNamespace(
             "gate": _BOOL,
             "override_holds": _BOOL,
             "wait_timeout": {"type": "int", "default": 120},
+            "confirm_seconds": {"type": "int", "default": 0},
             "delete_node": _BOOL,
             "deleted": _BOOL,
             **auth_options(),

@@ -137,7 +137,9 @@ class Play:
             self.commands.append(arguments["power"])
             if arguments["power"] == "off":
                 phase = {"phase": "fence", "facts": turn["facts"], "look": True, "gate": True}
-                failover_record(context, {**_RECORD, **phase, "operation": turn["operation"], "run": turn["run"]})
+                of_run = {name: turn[name] for name in ("operation", "run")}
+                patience = {"confirm_seconds": self.settings["confirm_seconds"]}
+                failover_record(context, {**_RECORD, **phase, **of_run, **patience})
                 return {"changed": True, "sent": True, **self.power(turn)}
             return {"changed": True, "sent": True}
         if name == "out_of_service" and arguments.get("state") == "absent":
@@ -168,7 +170,17 @@ class Play:
         node["status"]["conditions"][0]["status"] = "True"
 
 
-_RECORD = {"name": "node-1", "override_holds": False, "wait_timeout": 0, "delete_node": False, "deleted": False}
+_RECORD = {
+    **dict.fromkeys(("override_holds", "delete_node", "deleted"), False),
+    "name": "node-1",
+    "wait_timeout": 0,
+}
+
+
+def ready_is(cluster, status, since):
+    """Set the condition Ready of the node."""
+    ready = {"type": "Ready", "status": status, "lastTransitionTime": since}
+    cluster.objects[paths.node("node-1")]["status"]["conditions"] = [ready]
 
 
 def entry(cluster):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
+from unit.failover.play import ready_is
 from unit.reboot.memory_cluster import AT, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -21,7 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     Unreachable,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import power
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import confirm, power
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import NotDatable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish_rules import BmcFailure, System
 
@@ -49,10 +50,11 @@ class Metal3:
     def __init__(self, cluster, *answers):
         self.cluster, self.answers, self.asked = cluster, list(answers), []
 
-    def __call__(self, _context, params):
+    def __call__(self, context, params, last_check):
+        last_check(context.cluster, params["node"])
         record = self.cluster.marks()["failover"]
         assert (record["phase"], record["facts"]["mode"]) == ("fence", params["mode"])
-        assert (params["boot_id"], params["not_ready"], params["run"]) == ("boot-1", True, "me")
+        assert params["run"] == "me"
         self.asked.append((params["mode"], params["wait_timeout"]))
         answer = self.answers.pop(0)
         if isinstance(answer, HoldfastError):
@@ -79,6 +81,7 @@ def switch(monkeypatch, cluster, *answers, **options):
         "facts": FACTS,
         "soft_timeout": 4,
         "timeout": 9,
+        "confirm_seconds": 0,
         "override_holds": False,
         **options,
     }
@@ -127,6 +130,55 @@ def test_a_node_that_is_back_is_not_switched_off(monkeypatch, cluster, node):
     cluster.node(**node, failover=RECORD, claim=CLAIM)
     failed, asked = switch(monkeypatch, cluster)
     assert (failed.kind, failed.fields["sent"], asked) == ("came_back", False, [])
+
+
+class TestItMayHaveBeenReady:
+    """The run was paused: Ready has changed since the failover was recorded, and the boot ID has not."""
+
+    @pytest.fixture
+    def cluster(self, cluster):
+        record = {**RECORD, "confirmed": "Unknown since 2026-11-21T08:00:00Z"}
+        cluster.node(ready=False, failover=record, claim=CLAIM)
+        ready_is(cluster, "False", AT)
+        return cluster
+
+    def switch(self, monkeypatch, cluster, comes_back, *answers):
+        waits = []
+
+        def wait_for(api, _collection, _name, _until, deadline):
+            waits.append(deadline.seconds)
+            if comes_back:
+                ready_is(cluster, "True", AT)
+            return api.find(paths.node("node-1"))
+
+        monkeypatch.setattr(confirm, "wait_for", wait_for)
+        return (*switch(monkeypatch, cluster, *answers, confirm_seconds=30), waits)
+
+    def test_it_is_watched_again(self, monkeypatch, cluster):
+        done, asked, waits = self.switch(monkeypatch, cluster, False, TimedOut("It is on."), {})
+        assert (done["changed"], asked, waits) == (True, [("soft", 4), ("hard", 9)], [30])
+
+    def test_it_is_ready_again(self, monkeypatch, cluster):
+        failed, asked, _waits = self.switch(monkeypatch, cluster, True)
+        assert (failed.kind, failed.fields["sent"], asked) == ("came_back", False, [])
+
+    def test_it_changes_between_the_record_and_the_key(self, monkeypatch, cluster):
+        recorded = power._record
+
+        def pause(*arguments):
+            found = recorded(*arguments)
+            ready_is(cluster, "False", "2026-11-21T08:59:59Z")
+            return found
+
+        monkeypatch.setattr(power, "_record", pause)
+        failed, asked, _waits = self.switch(monkeypatch, cluster, False)
+        assert (failed.kind, failed.fields["sent"], asked) == ("came_back", False, [])
+        assert "may have been Ready since it was checked" in failed.message
+
+    def test_one_that_has_been_silent_for_so_long_is_not_waited_for(self, monkeypatch, cluster):
+        ready_is(cluster, "Unknown", "2026-11-21T08:30:00Z")
+        done, _asked, waits = self.switch(monkeypatch, cluster, False, {})
+        assert (done["changed"], waits) == (True, [])
 
 
 def test_a_hold_keeps_it_on(monkeypatch, cluster):

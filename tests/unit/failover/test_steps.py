@@ -9,6 +9,7 @@ import json
 from datetime import timedelta
 
 import pytest
+from unit.failover.play import ready_is
 from unit.reboot.memory_cluster import AT, NOW, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -16,7 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit, steps
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit, confirm, steps
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import FENCE, STOP
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.turn import _STEP
 
@@ -41,8 +42,7 @@ RECORDS = [
 def silent_node(record, since):
     cluster = MemoryCluster()
     cluster.node(ready=False, **({"failover": record} if record else {}))
-    condition = {"type": "Ready", "status": "Unknown", "lastTransitionTime": f"{NOW - timedelta(seconds=since):%FT%TZ}"}
-    cluster.objects[paths.node("node-1")]["status"]["conditions"] = [condition]
+    ready_is(cluster, "Unknown", f"{NOW - timedelta(seconds=since):%FT%TZ}")
     return cluster
 
 
@@ -137,7 +137,7 @@ class TestConfirm:
             assert until(found)
             return found
 
-        monkeypatch.setattr(steps, "wait_for", comes_back)
+        monkeypatch.setattr(confirm, "wait_for", comes_back)
         if record:
             # What the earlier run did is undone.
             assert step(cluster)["step"] == STOP
@@ -147,5 +147,23 @@ class TestConfirm:
         assert waits == [25]
 
     def test_one_that_has_been_silent_for_so_long_is_not_waited_for(self, record, monkeypatch):
-        monkeypatch.setattr(steps, "wait_for", lambda *_arguments: pytest.fail("it waits"))
+        monkeypatch.setattr(confirm, "wait_for", lambda *_arguments: pytest.fail("it waits"))
         assert step(silent_node(record, since=60))["step"] == FENCE
+
+
+def test_one_that_may_have_been_ready_during_the_wait_for_the_claim_is_watched_again(monkeypatch):
+    cluster, waits = silent_node(None, since=60), []
+    claimed = steps._FailoverStep._claim
+
+    def claim(self, *arguments):
+        claimed(self, *arguments)
+        ready_is(cluster, "False", AT)
+
+    def stays_down(api, _collection, _name, _until, deadline):
+        waits.append(deadline.seconds)
+        return api.find(paths.node("node-1"))
+
+    monkeypatch.setattr(steps._FailoverStep, "_claim", claim)
+    monkeypatch.setattr(confirm, "wait_for", stays_down)
+    assert step(cluster)["step"] == FENCE
+    assert waits == [30]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from unit.failover.play import AUDIT, GIVEN, Play, entry, silent_node
+from unit.failover.play import AUDIT, GIVEN, Play, entry, ready_is, silent_node
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -19,6 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     TimedOut,
     Unreachable,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import confirm
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import turn as turns
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.journey_rules import (
     FAILOVER_STEPS,
@@ -149,6 +150,28 @@ def test_a_node_that_has_booted_since_it_was_checked_is_not_fenced(cluster):
         result = play.go()
     assert "has booted again (boot ID boot-2)" in result["detail"]
     assert (play.commands, cluster.marks()) == ([], {})
+
+
+def test_a_node_that_was_ready_meanwhile_and_has_just_stopped_is_not_fenced(cluster, monkeypatch):
+    """The run was paused after its cordon. Meanwhile the node was Ready, and now its kubelet restarts."""
+    ready_is(cluster, "Unknown", "2026-11-21T08:00:00Z")
+    play = Play(cluster, confirm_seconds=30)
+    act = play.act
+
+    def pause(name, arguments):
+        found = act(name, arguments)
+        if name == "cordon":
+            ready_is(cluster, "False", "2026-11-21T08:59:59Z")
+        return found
+
+    def comes_back(api, _collection, _name, _until, _deadline):
+        ready_is(cluster, "True", AT)
+        return api.find(paths.node("node-1"))
+
+    monkeypatch.setattr(play, "act", pause)
+    monkeypatch.setattr(confirm, "wait_for", comes_back)
+    result = play.go()
+    assert (result["result"], cluster.marks(), cluster.cordoned()) == ("stopped", {}, False)
 
 
 LOST = {"failed": True, "msg": "The lookup plugin 'hashi_vault' failed: 503"}

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Watch a node that is not Ready until it has stayed so for long enough to fence it."""
+
+from __future__ import annotations
+
+from .._api import node_rules, paths
+from .._api.errors import NotFound
+from .._api.objects import Object
+from .._api.runner import Context
+from .._api.watch import Deadline, wait_for
+from .._progress.event_rules import waits
+from . import rules
+
+
+def confirm(context: Context, node: Object, seconds: float, confirmed: str = "") -> Object:
+    """Watch the node until it has stayed down, and return it as it is then. In check mode, do not wait.
+
+    Args:
+        seconds: For how long it must be seen not Ready.
+        confirmed: What ``down_since`` returned when it was last seen to stay down. If its condition Ready has changed
+            since, it may have been Ready, so the wait starts again.
+
+    Returns:
+        The Node, which is Ready if it came back.
+
+    Raises:
+        NotFound: The Node was deleted.
+    """
+    left = rules.seconds_to_confirm(node, seconds, context.cluster.now(), confirmed)
+    if left <= 0 or context.check_mode:
+        return node
+    name = node_rules.name(node)
+
+    def up(item: Object | None) -> bool:
+        return item is None or node_rules.ready(item)
+
+    context.tell(waits(name, "look", f"no sign of life for {left:.0f} s more"))
+    found = wait_for(context.cluster, paths.NODES, name, up, Deadline(left))
+    if found is None:
+        raise NotFound(f"Node {name} no longer exists.", node=name)
+    return found
