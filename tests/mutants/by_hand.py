@@ -1419,7 +1419,7 @@ MUTANTS = [
         "failover-switches-on-the-old-host-of-a-replaced-node",
         7,
         "A failover that is started again switches its host on while other hardware runs as its Node.",
-        Code("_Turn._check_not_replaced", "journey_rules.replaced(facts)", "None"),
+        Code("_Turn._check_host", "journey_rules.replaced(facts)", "None"),
         "tests/unit/failover/test_turn.py::TestReplacedMeanwhile::test_the_old_host_stays_off",
     ),
     Mutant(
@@ -1468,6 +1468,20 @@ MUTANTS = [
             "False",
         ),
         "tests/unit/fencing/test_annotation.py::test_a_key_that_keeps_the_host_off_for_another_node_stays_as_it_is",
+    ),
+    Mutant(
+        "recovery-of-the-host-in-a-forged-record",
+        7,
+        "A node names the host of another cluster in its record, and the recovery switches that host on.",
+        Code("unknown_host", "(found.get('namespace'), found.get('name'))", "host"),
+        "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_its_key_stays",
+    ),
+    Mutant(
+        "undo-of-the-host-in-a-forged-record",
+        7,
+        "A node names the host of another cluster in its record, comes back, and the failover switches that host on.",
+        Code("_Turn._check_host", "journey_rules.unknown_host(progress)", "''"),
+        "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_its_key_stays_if_the_node_comes_back",
     ),
     Mutant(
         "failover-key-removed-after-a-move",

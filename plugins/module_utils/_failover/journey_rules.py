@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._api.names import FAILOVER, NAMESPACE
+from .._fencing.key_rules import BASE
 from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, LOOK, METAL3, REDFISH, Facts, Host, Progress
 from .rules import (
     AUDIT,
@@ -414,6 +415,34 @@ def _another_machine(facts: Facts) -> Step | None:
     )
 
 
+def _another_host_back(facts: Facts) -> Step | None:
+    """Check that the host is the one that was switched off: its key may keep a machine of another cluster off."""
+    if facts.progress.step != POWER_ON or not facts.known.get("key") or not unknown_host(facts.progress):
+        return None
+    if facts.host_before is None:
+        return Step(LOOK_AT_HOST_BEFORE)
+    # Without the key, there is nothing to remove.
+    kept = any(_keeps(facts, host) for host in facts.host_before)
+    return Step(REFUSE, f"{unknown_host(facts.progress)} Nothing was switched on.") if kept else None
+
+
+def unknown_host(progress: Progress) -> str:
+    """Return why the key must not be removed from the host: only the Node's record names that host."""
+    node, known, found, stated = progress.node, progress.facts, progress.host, progress.stated
+    host = (known.get("namespace"), known.get("host"))
+    # This run has found the host, or the history has it.
+    if host in ((found.get("namespace"), found.get("name")), (stated.get("namespace"), stated.get("host"))):
+        return ""
+    place = "/".join(map(str, host))
+    return (
+        f"The annotation {FAILOVER} of Node {node} says that its failover keeps BareMetalHost {place} off, but the "
+        f"ConfigMap {NAMESPACE}/{AUDIT} does not say so. A node can write its own annotations, so the key stays. Find "
+        f"out which host the machine is. If it is {place}, remove the annotation {BASE}/{known.get('key')} from that "
+        f"host. Otherwise remove the annotation of the Node (kubectl annotate node {node} {FAILOVER}-). Then run the "
+        "playbook holdfast.kubernetes.recover."
+    )
+
+
 def _another_agent(facts: Facts) -> Step | None:
     """Check that the fence agent is the one that switched the machine off."""
     known = {name: str(facts.known.get(name) or "") for name in ("agent", "plug")}
@@ -538,7 +567,15 @@ _RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
     (FAIL_OVER, TAINT): (_move,),
     (FAIL_OVER, MOVE): (_moved,),
     (RECOVER, LOOK): (replaced, _claim),
-    (RECOVER, CLAIM): (_nothing_left, _another_machine, _another_agent, _planned, _nobody_switches_it_on, _power_on),
+    (RECOVER, CLAIM): (
+        _nothing_left,
+        _another_machine,
+        _another_agent,
+        _another_host_back,
+        _planned,
+        _nobody_switches_it_on,
+        _power_on,
+    ),
     (RECOVER, POWER_ON): (_of_a_deleted_node, _ready),
     (RECOVER, READY): (_never_off, _in_service),
     (RECOVER, IN_SERVICE): (_uncordon,),

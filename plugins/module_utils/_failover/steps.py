@@ -50,7 +50,7 @@ def failover_step(context: Context, params: Params, before: Before = lambda node
 
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
-        ``stated``, which of these facts the history has, too, for a recovery;
+        ``stated``, which of these facts the history has, too, for a failover that is resumed or undone;
         ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
         run that had the claim; ``maintained_by``, a text about another writer that maintains the node; ``boot_id``;
         ``boot_id_before``, the boot ID that must have changed when the node is back; ``now``, and ``waited`` in
@@ -109,10 +109,11 @@ class _FailoverStep:
             step = rules.next_step(node, record)
             if step == FENCE:
                 self._check(node, record)
+            stated = self._stated(record, None)
         except HoldfastError:
             self._release()
             raise
-        return self._begin(node, record, step)
+        return {**self._begin(node, record, step), "stated": stated}
 
     def _deleted_before(self) -> Result | None:
         """Return the result for a Node that its failover deleted; ``None`` if it did not delete it."""
@@ -203,10 +204,11 @@ class _FailoverStep:
             record, entry, step = self._read_for_recovery(node)
             if known := record or (entry and {**entry, "facts": audit_rules.facts_of(entry)}):
                 self._before(node, known)
+            stated = self._stated(record, entry)
         except HoldfastError:
             self._release()
             raise
-        return {**self._begin(node, record, step, entry), "stated": self._stated(record, entry)}
+        return {**self._begin(node, record, step, entry), "stated": stated}
 
     def _stated(self, record: Mapping[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return how the machine was switched off by the history, which no node can write."""

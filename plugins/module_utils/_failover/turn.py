@@ -428,7 +428,7 @@ class _Turn:
             advice = " How far the run came is lost. The machine may be off. Start the same playbook again: it resumes."
             ending = ending_rules.Ending(FAILED, advice)
         # An earlier run has set the key, maybe long ago.
-        if progress.resumed and ending.undo and ending.remove_key and (why := self._try(self._check_not_replaced)):
+        if progress.resumed and ending.undo and ending.remove_key and (why := self._try(self._check_host)):
             advice = f" The key on its host, its record and its cordon stay: {why}"
             ending = replace(ending, result=FAILED, advice=advice, undo=False)
         why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if ending.undo else ""
@@ -454,13 +454,15 @@ class _Turn:
             finally:
                 runs.end(self._context.cluster, self._progress.run)
 
-    def _check_not_replaced(self) -> None:
-        """Check that no other hardware can run as the node.
+    def _check_host(self) -> None:
+        """Check that the host is the node's, and that no other hardware can run as the node.
 
         Raises:
-            Refused: The Node has booted, while its host is still off.
+            Refused: Only the Node names the host; or the Node has booted, while its host is still off.
         """
         progress = self._progress
+        if why := journey_rules.unknown_host(progress):
+            raise Refused(why, node=progress.node)
         node = self._context.cluster.find(paths.node(progress.node))
         if node is None or not booted_since(node, progress.record_boot_id or "", progress.facts):
             return

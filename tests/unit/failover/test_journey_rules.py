@@ -62,9 +62,11 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         "boot_id_after",
         "taint_stays",
     }
-    progress = Progress(
-        "node-1", "recover", "r/node-1", step, "op", facts=known or {}, **{name: more.pop(name) for name in names}
-    )
+    found = {name: more.pop(name) for name in names}
+    # The history has the host that the failover has recorded.
+    host = {name: value for name, value in (known or {}).items() if name in ("host", "namespace")}
+    found["stated"] = {**host, **found.get("stated", {})}
+    progress = Progress("node-1", "recover", "r/node-1", step, "op", facts=known or {}, **found)
     return Facts(Settings(**(settings or {})), progress, done, **more)
 
 

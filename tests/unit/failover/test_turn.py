@@ -674,6 +674,58 @@ class TestReplacedMeanwhile:
         assert (cluster.marks(), cluster.cordoned()) == ({}, False)
 
 
+class TestHostOfAnotherCluster:
+    """A node has written another host into its record: that of a node of the same name in another cluster."""
+
+    @pytest.fixture(autouse=True)
+    def removed(self, cluster, monkeypatch):
+        """The hosts from which a key is removed."""
+        found = []
+        monkeypatch.setattr(turns._Turn, "_hosts", lambda _turn, name, *_more: (self.host(name or "h1"),))
+        monkeypatch.setattr(
+            turns, "reboot_annotation", lambda _context, params: found.append(params["bare_metal_host"])
+        )
+        killed = Play(cluster, fence="metal3", given=(), key="k")
+        killed.failing = {"taint": Killed()}
+        with pytest.raises(Killed):
+            killed.go()
+        for path in [path for path in cluster.objects if "/leases/" in path]:
+            del cluster.objects[path]
+        return found
+
+    @staticmethod
+    def host(name):
+        keys = (("k", "node-1"),) if name in ("h1", "theirs") else ()
+        return turns.Host(name, "m", "node-1" if name == "h1" else None, keys_for=keys)
+
+    @staticmethod
+    def write(cluster, **facts):
+        annotations = cluster.objects[paths.node("node-1")]["metadata"]["annotations"]
+        record = json.loads(annotations["holdfast.dev/failover"])
+        annotations["holdfast.dev/failover"] = json.dumps({**record, "facts": {**record["facts"], **facts}})
+
+    @pytest.mark.parametrize("check_mode", [False, True])
+    def test_its_key_stays(self, cluster, check_mode):
+        self.write(cluster, host="theirs")
+        play = Play(cluster, run="r2", direction="recover", given=())
+        result = play.go(check_mode=check_mode)
+        assert (result["result"], play.done) == ("failed", [])
+        assert "BareMetalHost m/theirs off, but the ConfigMap holdfast/failovers does not say so" in result["detail"]
+
+    def test_its_key_stays_if_the_node_comes_back(self, cluster, removed):
+        self.write(cluster, host="theirs")
+        Play(cluster).boot("boot-2")
+        stopped = Play(cluster, run="r2", fence="metal3", given=(), key="k").go()
+        assert (stopped["result"], removed) == ("failed", [])
+
+    @pytest.mark.parametrize("host", ["h1", "without-a-key"])
+    def test_others_are_no_obstacle(self, cluster, host):
+        self.write(cluster, host=host)
+        play = Play(cluster, run="r2", direction="recover", given=())
+        assert play.go()["result"] == "recovered"
+        assert "key" in play.done
+
+
 class TestReplaced:
     """A host is failed over, and other hardware joins as the same Node, while the key keeps the host off."""
 
