@@ -276,9 +276,10 @@ class _FailoverStep:
             self._end()
             raise
         self._taken_from = before.run if before and before.run != self._run else None
-        if before and self._taken_from and before.purpose in (rules.FAIL_OVER, rules.RECOVER):
-            # That run is dead, and this one finishes its work.
-            self._end(self._taken_from)
+        resumes = before is not None and before.purpose in (rules.FAIL_OVER, rules.RECOVER)
+        if resumes and self._taken_from and not self._context.check_mode:
+            # This run finishes its work. A node can write the name of a live run into its claim, whose Lease stays.
+            runs.end_dead(self._cluster, self._taken_from)
 
     def _wait_for_claim(self, operation: str) -> None:
         first, direction = "", self._params["direction"]
@@ -323,9 +324,9 @@ class _FailoverStep:
             claims.give_back(self._cluster, self._name, run=self._run, context=self._context)
             self._end()
 
-    def _end(self, run: str = "") -> None:
+    def _end(self) -> None:
         if not self._context.check_mode:
-            runs.end(self._cluster, run or self._run)
+            runs.end(self._cluster, self._run)
 
     def _empty_result(self) -> Result:
         return {

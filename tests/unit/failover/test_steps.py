@@ -93,14 +93,30 @@ class TestRenamed:
         assert step(cluster, fence="attestation")["step"] == FENCE
 
 
-@pytest.mark.parametrize(("purpose", "ended"), [("failover", True), ("rolling_reboot", False)])
-def test_the_lease_of_the_run_that_it_resumes_is_deleted(purpose, ended):
+@pytest.mark.parametrize(
+    ("purpose", "alive", "ended"),
+    [
+        ("failover", False, True),
+        ("rolling_reboot", False, False),
+        # The claim that it had named a run that lives: a node can write its own claim.
+        ("failover", True, False),
+    ],
+)
+def test_the_lease_of_the_run_that_it_resumes_is_deleted(purpose, alive, ended, monkeypatch):
     cluster = silent_node({**RECORD, "phase": "claim", "result": ""}, since=60)
     claim = {"run": "dead", "operation": "op", "purpose": purpose, "since": AT}
     cluster.objects[paths.node("node-1")]["metadata"]["annotations"]["holdfast.dev/claim"] = json.dumps(claim)
     cluster.lives("dead")
     lease = next(item for path, item in cluster.objects.items() if "/leases/" in path)
-    lease["spec"]["renewTime"] = "2026-11-20T09:00:00.000000Z"
+    renewed, lease["spec"]["renewTime"] = lease["spec"]["renewTime"], "2026-11-20T09:00:00.000000Z"
+    take = steps.claims.take
+
+    def taken(*arguments, **options):
+        found = take(*arguments, **options)
+        lease["spec"]["renewTime"] = renewed if alive else lease["spec"]["renewTime"]
+        return found
+
+    monkeypatch.setattr(steps.claims, "take", taken)
     assert step(cluster)["taken_from"] == "dead"
     assert ("dead" in [run.id for run in runs.all_runs(cluster)]) is not ended
 
