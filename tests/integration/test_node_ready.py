@@ -258,6 +258,20 @@ class TestDaemonSetPods:
 
         assert world.run(node_ready, **work, timeout=PATIENCE)["ready"] is True
 
+    def test_of_a_daemonset_that_is_ready_nowhere_are_only_named(self, world, nodes, daemons):
+        first, _second = nodes(2)
+        daemons(slow={"ready": "3600s"})
+        world.record(world.path("pods")).until(scheduled(2))
+
+        def is_on_both(item):
+            return item is not None and (item.get("status") or {}).get("desiredNumberScheduled") == 2
+
+        world.until(world.path("daemonsets"), "daemon", is_on_both)
+        result = world.run(node_ready, name=first, timeout=PATIENCE)
+
+        assert result["ready"] is True
+        assert "have no Ready pod on any node" in result["warnings"][0]
+
     def test_need_not_be_waited_for(self, world, nodes, daemons):
         (name,) = nodes()
         daemons(slow={"ready": "3600s"})

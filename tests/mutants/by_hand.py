@@ -1470,6 +1470,21 @@ MUTANTS = [
         "tests/unit/fencing/test_annotation.py::test_a_key_that_keeps_the_host_off_for_another_node_stays_as_it_is",
     ),
     Mutant(
+        "taint-removed-while-a-pod-with-a-finalizer-may-run",
+        7,
+        "A finalizer lets the taint go while the containers of its pod may still run.",
+        Code("occupant", "pod.terminating and pod.finished and pod.finalizers", "pod.terminating and pod.finalizers"),
+        "tests/unit/failover/test_taint_rules.py::test_a_pod_that_has_ended_and_that_finalizers_keep_needs_no_taint",
+    ),
+    Mutant(
+        "taint-removed-before-the-volumes-of-a-pod-that-has-ended-are-detached",
+        7,
+        "A finalizer lets the taint go while the volumes of its pod are attached.",
+        Code("_watch", "not item.pod.finished", "True"),
+        "tests/unit/failover/test_taint.py::"
+        "test_a_pod_that_its_finalizers_keep_does_not_keep_the_taint_but_its_volume_does",
+    ),
+    Mutant(
         "recovery-of-the-host-in-a-forged-record",
         7,
         "A node names the host of another cluster in its record, and the recovery switches that host on.",

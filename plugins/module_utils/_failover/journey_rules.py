@@ -16,6 +16,7 @@ from typing import Any
 
 from .._api.names import FAILOVER, NAMESPACE
 from .._fencing.key_rules import BASE
+from .._shared.bounds import some
 from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, LOOK, METAL3, REDFISH, Facts, Host, Progress
 from .rules import (
     AUDIT,
@@ -355,8 +356,8 @@ def _detail(now: Iterable[Mapping[str, Any]], pods: list[dict[str, Any]], attach
         number = sum(item["state"] == _GONE for item in items)
         return f"{number} {what}{'' if number == 1 else 's'}"
 
-    staying = ", ".join(f"{item['namespace']}/{item['name']}" for item in now if item["state"] == _STAYS)
-    told = f"; these stay, because they tolerate the taint: {staying}" if staying else ""
+    staying = [f"{item['namespace']}/{item['name']} ({item['reason']})" for item in now if item["state"] == _STAYS]
+    told = f"; these stay: {some(staying)}" if staying else ""
     return f"{count(pods, 'pod')} and {count(attachments, 'VolumeAttachment')} gone{told}"
 
 

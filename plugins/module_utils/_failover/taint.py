@@ -376,7 +376,9 @@ def _watch(
         if not contents.pods_left:
             break
         show()
-    contents.kept_volumes = persistent_volumes(cluster, [item.pod for item in contents.staying], [])
+    contents.kept_volumes = persistent_volumes(
+        cluster, [item.pod for item in contents.staying if not item.pod.finished], []
+    )
 
     def ours(item: Object) -> Attachment | None:
         return rules.attachment(item) if item["spec"]["nodeName"] == name else None

@@ -29,7 +29,7 @@ _LONGEST_LEASE = 1200.0
 
 @dataclass(frozen=True)
 class Occupant:
-    """A pod on the node, and why the taint does not evict it; empty if it does."""
+    """A pod on the node, and why it stays whether or not the node has the taint; empty if the taint removes it."""
 
     pod: Pod
     stays: str = ""
@@ -38,7 +38,7 @@ class Occupant:
         """Why a pod that should go is still there."""
         if not self.pod.terminating:
             return "its deletion has not started"
-        kept = f", and its finalizers keep it: {', '.join(self.pod.finalizers)}" if self.pod.finalizers else ""
+        kept = f", and {_kept_by(self.pod)}" if self.pod.finalizers else ""
         return f"its deletion started at {self.pod.terminating}{kept}"
 
     def to_data(self, state: str) -> dict[str, Any]:
@@ -257,13 +257,20 @@ def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None
 
 
 def occupant(item: Object, value: str) -> Occupant:
-    """Return a pod on the node from a Pod object, and whether a taint with this value evicts it."""
+    """Return a pod on the node from a Pod object, and whether a taint with this value removes it."""
     pod = read_pod(item)
     if pod.mirror:
         return Occupant(pod, "mirror pod of a static pod")
+    if pod.terminating and pod.finished and pod.finalizers:
+        # It has no containers, and the pod garbage collector has done its part.
+        return Occupant(pod, f"it has ended, and {_kept_by(pod)}")
     if not pod.terminating and tolerates((item.get("spec") or {}).get("tolerations") or [], value):
         return Occupant(pod, f"it tolerates the taint {OUT_OF_SERVICE}")
     return Occupant(pod)
+
+
+def _kept_by(pod: Pod) -> str:
+    return f"its finalizers keep it: {cut(', '.join(pod.finalizers))}"
 
 
 def tolerates(tolerations: Iterable[Mapping[str, Any]], value: str) -> bool:

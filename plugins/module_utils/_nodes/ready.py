@@ -22,7 +22,7 @@ from .._drain.rules import Pod, read_pod
 from .._progress.event_rules import waits
 from .._shared.bounds import some
 from .._shared.hold_rules import NODE_LEASES
-from .ready_rules import daemon_pods_not_ready, is_back
+from .ready_rules import daemon_pods_not_ready, is_back, is_ready_nowhere
 
 _SECONDS_BETWEEN_READS = 1.0
 
@@ -43,9 +43,11 @@ def node_ready(context: Context, params: Params) -> Result:
             context.tell(waits(name, "ready", "its DaemonSet pods"))
             daemonsets = daemonsets_before(node, params.get("operation") or "")
             if left := wait_for_daemon_pods(cluster, name, deadline, daemonsets):
+                where = "have no Ready pod on any" if daemonsets is None else "had no Ready pod on the"
+                when = "" if daemonsets is None else " before its drain either"
                 context.warn(
-                    f"Node {name}: {len(left)} DaemonSet pods are not Ready, and their DaemonSets had no Ready pod on "
-                    f"the node before its drain either: {some(left)}. Check them with kubectl describe."
+                    f"Node {name}: {len(left)} DaemonSet pods are not Ready, and their DaemonSets {where} node{when}: "
+                    f"{some(left)}. Check them with kubectl describe."
                 )
     return {
         "changed": False,
@@ -124,7 +126,8 @@ def wait_for_daemon_pods(
     """Watch until every DaemonSet pod of the node is Ready.
 
     Args:
-        daemonsets: The DaemonSets whose pods to wait for, each with a container that has ended; ``None`` for all.
+        daemonsets: The DaemonSets whose pods to wait for, each with a container that has ended; ``None`` for all but
+            those that have pods on other nodes, too, and are Ready on none.
 
     Returns:
         The pods of the other DaemonSets that are not Ready.
@@ -133,7 +136,15 @@ def wait_for_daemon_pods(
         TimedOut: Some pods are not Ready; the message names them.
     """
     pods = {pod.uid: pod for pod in pods_on(cluster, name)}
-    if not daemon_pods_not_ready(pods.values(), daemonsets):
+    nowhere: dict[str, bool] = {}
+
+    def not_ready() -> list[str]:
+        for pod in pods.values() if daemonsets is None else ():
+            if pod.daemonset and not pod.serves and pod.daemonset not in nowhere:
+                nowhere[pod.daemonset] = _is_ready_nowhere(cluster, pod)
+        return daemon_pods_not_ready((pod for pod in pods.values() if not nowhere.get(pod.daemonset)), daemonsets)
+
+    if not not_ready():
         return daemon_pods_not_ready(pods.values())
     for news in Follower(cluster, paths.PODS, deadline, field_selector=f"spec.nodeName={name}", keep=read_pod):
         if isinstance(news, Listed):
@@ -143,15 +154,32 @@ def wait_for_daemon_pods(
             pods.pop(pod.uid, None)
             if not news.deleted:
                 pods[pod.uid] = pod
-        if not daemon_pods_not_ready(pods.values(), daemonsets):
+        if not not_ready():
             return daemon_pods_not_ready(pods.values())
-    left = daemon_pods_not_ready(pods.values(), daemonsets)
+    # The status of a DaemonSet may have been old directly after the node came back.
+    nowhere.clear()
+    left = not_ready()
+    if not left:
+        return daemon_pods_not_ready(pods.values())
     raise TimedOut(
         f"Node {name} is Ready, but {len(left)} of its DaemonSet pods are not after {deadline.seconds} s: "
         f"{some(left)}. Check them with kubectl describe; the node stays cordoned.",
         node=name,
         pods=left,
     )
+
+
+def _is_ready_nowhere(cluster: Cluster, pod: Pod) -> bool:
+    """Return whether no node has a Ready pod of the same DaemonSet, so that this node is not the reason."""
+    path = paths.one(paths.namespaced("apis/apps/v1", pod.namespace, "daemonsets"), pod.controller_name)
+    try:
+        daemonset = cluster.find(path)
+    except ApiFailure as error:
+        if error.status != 403:
+            raise
+        return False
+    # If it was deleted, its pods are deleted next.
+    return daemonset is None or is_ready_nowhere(daemonset)
 
 
 def _renew_time(lease: Object) -> str:

@@ -33,5 +33,11 @@ def daemon_pods_not_ready(pods: Iterable[Pod], daemonsets: Mapping[str, str] | N
     return sorted(pod.full_name for pod in daemons if not pod.serves or _has_ended(pod, known.get(pod.daemonset)))
 
 
+def is_ready_nowhere(daemonset: Object) -> bool:
+    """Return whether a DaemonSet that is not Ready on one node has pods on others, too, and none is Ready."""
+    status = daemonset.get("status") or {}
+    return (status.get("desiredNumberScheduled") or 0) > 1 and not status.get("numberReady")
+
+
 def _has_ended(pod: Pod, container: str | None) -> bool:
     return bool(container) and pod.container == container

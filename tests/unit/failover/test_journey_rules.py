@@ -393,11 +393,10 @@ def test_what_is_not_there_any_more_is_gone():
 
 
 def test_a_pod_that_stays_is_named():
-    stays = {"uid": "a", "namespace": "shop", "name": "db-0", "state": "stays"}
+    stays = {"uid": "a", "namespace": "shop", "name": "db-0", "state": "stays", "reason": "it tolerates the taint"}
     step = next_step(forward("move", result={"pods": [stays], "volume_attachments": [{"name": "v", "state": "gone"}]}))
-    assert step.record.detail == (
-        "0 pods and 1 VolumeAttachment gone; these stay, because they tolerate the taint: shop/db-0"
-    )
+    detail = "0 pods and 1 VolumeAttachment gone; these stay: shop/db-0 (it tolerates the taint)"
+    assert step.record.detail == detail
 
 
 # -- properties over all facts ----------------------------------------------------------------------------------------

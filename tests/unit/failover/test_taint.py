@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
-from unit.reboot.memory_cluster import AT, MemoryCluster
+from unit.reboot.memory_cluster import AT, MemoryCluster, QuietCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused, TimedOut
@@ -245,6 +245,32 @@ def test_the_proof_before_a_recovery_that_was_interrupted_no_longer_counts():
         else:
             with pytest.raises(Refused, match="A recovery may have switched it on, so the earlier proof no longer"):
                 operation._try_to_add(context, params)
+
+
+def test_a_pod_that_its_finalizers_keep_does_not_keep_the_taint_but_its_volume_does():
+    cluster = QuietCluster()
+    evidence = {"kind": "Command", "boot_id": "boot-1"}
+    cluster.node(boot_id="boot-2", evidence=evidence)
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    cluster.objects[paths.node("node-1")]["spec"]["taints"] = [taint]
+    metadata = {"name": "db-0", "namespace": "shop", "uid": "p", "finalizers": ["a.b/c"], "deletionTimestamp": AT}
+    spec = {"nodeName": "node-1", "volumes": [{"persistentVolumeClaim": {"claimName": "data"}}]}
+    pod = {"metadata": metadata, "spec": spec, "status": {"phase": "Failed"}}
+    cluster._store("TEST", paths.pod("shop", "db-0"), pod)
+    claim = {"metadata": {"name": "data", "namespace": "shop"}, "spec": {"volumeName": "pv-1"}}
+    cluster._store("TEST", paths.persistent_volume_claim("shop", "data"), claim)
+    attached = {"attacher": "csi", "nodeName": "node-1", "source": {"persistentVolumeName": "pv-1"}}
+    path = paths.one(paths.VOLUME_ATTACHMENTS, "va-1")
+    cluster._store("TEST", path, {"metadata": {"name": "va-1"}, "spec": attached})
+    params = {"name": "node-1", "state": "absent", "wait": False, "wait_timeout": 0, "force": False}
+    context = Context(params)
+    context.cluster = cluster
+    with pytest.raises(Refused, match="VolumeAttachment va-1 is left") as refused:
+        operation.out_of_service(context, params)
+    assert "db-0" not in refused.value.message
+    del cluster.objects[path]
+    done = operation.out_of_service(context, params)
+    assert (done["taint"], [item["state"] for item in done["pods"]]) == (None, ["stays"])
 
 
 def test_a_lease_from_the_future_is_waited_for_no_longer_than_others(monkeypatch):

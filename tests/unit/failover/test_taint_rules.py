@@ -250,6 +250,32 @@ def test_a_pod_that_tolerates_the_taint_and_is_being_deleted_goes():
     assert "f" in found.reason()
 
 
+_KEPT = {"deletionTimestamp": "then", "finalizers": ["a.b/c"]}
+
+
+@pytest.mark.parametrize(
+    ("phase", "metadata", "stays"),
+    [
+        (
+            "Failed",
+            _KEPT,
+            "it has ended, and its finalizers keep it: a.b/c",
+        ),
+        ("Succeeded", _KEPT, "its finalizers keep it"),
+        # Its containers may run.
+        ("Running", _KEPT, ""),
+        ("Unknown", _KEPT, ""),
+        # It is removed.
+        ("Failed", {"deletionTimestamp": "then"}, ""),
+        ("Failed", {"finalizers": ["a.b/c"]}, ""),
+    ],
+)
+def test_a_pod_that_has_ended_and_that_finalizers_keep_needs_no_taint(phase, metadata, stays):
+    found = rules.occupant({**pod(**metadata), "status": {"phase": phase}}, "nodeshutdown").stays
+    assert stays in found
+    assert bool(found) == bool(stays)
+
+
 def test_mirror_pods_stay():
     assert "static" in rules.occupant(pod(annotations={"kubernetes.io/config.mirror": "x"}), "nodeshutdown").stays
 
