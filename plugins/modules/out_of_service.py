@@ -172,7 +172,8 @@ options:
   wait:
     description:
       - Whether to wait until every pod that does not tolerate the taint is gone, and every VolumeAttachment of the node is
-        absent, unless a pod that stays needs it.
+        absent, unless a pod that stays needs it. It does not wait for a pod that has ended and that only its finalizers
+        keep.
       - With O(state=absent), whether to wait until the node's old pods and VolumeAttachments are gone. Its kubelet ends
         the old pods when it is back. Without O(wait), or if O(force) is needed, the module checks once what is left.
     type: bool
@@ -343,7 +344,7 @@ pods:
       type: str
       sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77
     state:
-      description: V(gone), V(stays) for a pod that the taint does not evict, or V(left) for a pod that still has to go.
+      description: V(gone), V(stays) for a pod that the taint does not remove, or V(left) for a pod that still has to go.
       type: str
       sample: gone
     reason:
