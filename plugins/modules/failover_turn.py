@@ -218,11 +218,6 @@ report:
   description: The results of the nodes so far.
   type: dict
   returned: always
-nodes:
-  description: The nodes of this run.
-  type: list
-  elements: str
-  returned: always
 machines:
   description: What stands for the machine of the node in each way to fence, for O(done=settings).
   type: list

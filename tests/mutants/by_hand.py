@@ -1163,8 +1163,15 @@ MUTANTS = [
         "failover-forgotten-by-a-failed-template",
         9,
         "A task that fails before its module runs makes the run forget that it switched a machine off.",
-        Code("failover_turn", "last_answer.last(context.folder, _key(params['name']))", "{}"),
+        Code("failover_turn", "_last(context, params['name'])", "{}"),
         "tests/unit/failover/test_turn.py::test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came",
+    ),
+    Mutant(
+        "failover-lost-without-a-word",
+        9,
+        "A run that has lost all its answers says that it did nothing with a machine that it switched off.",
+        Code("_Turn.fail", "not self._run and self._progress.node != self._params['name']", "False"),
+        "tests/unit/failover/test_turn.py::test_a_run_that_has_lost_its_name_begins_nothing",
     ),
     Mutant(
         "machine-forgotten-by-a-failed-template",
@@ -1172,6 +1179,13 @@ MUTANTS = [
         "A task that fails before its module runs makes a guard forget its Machine, and the job succeeds.",
         Code("machine_guard_step", "last_answer.last(context.folder, key)", "{}"),
         "tests/unit/guard/test_journey.py::test_a_step_that_fails_before_its_module_runs_does_not_forget_its_machine",
+    ),
+    Mutant(
+        "machine-lost-without-a-word",
+        9,
+        "A worker of a guard that has lost all its answers forgets its Machine, and the job succeeds.",
+        Code("_failed", "facts.lost", "False"),
+        "tests/unit/guard/test_journey.py::test_a_worker_that_has_lost_its_answers_fails",
     ),
     Mutant(
         "recovered-node-deleted",

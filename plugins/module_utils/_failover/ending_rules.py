@@ -91,6 +91,14 @@ class Ending:
     remove_key: bool = False
 
 
+# Without any answer of the run: the node may be as it was, or its machine may be off.
+LOST = Ending(
+    FAILED,
+    " How far the run came is lost. The machine may be off. Start the same playbook again: it resumes from the record "
+    "on the Node.",
+)
+
+
 def after_failure(progress: Progress, failure: Failure) -> Ending:
     """What is done with a node.
 

@@ -10,7 +10,7 @@ of each task, and is passed to the next.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -74,7 +74,7 @@ def failover_turn(context: Context, params: Params) -> Result:
         return _kept(context, _begin_run(context, params))
     if "report" not in params["turn"]:
         # The last task failed before its module answered.
-        params = {**params, "turn": last_answer.last(context.folder, _key(params["name"]))}
+        params = {**params, "turn": _last(context, params["name"])}
     turn = _Turn(context, params)
     if params.get("failed") is not None:
         return _kept(context, turn.fail(params["failed"]))
@@ -82,14 +82,23 @@ def failover_turn(context: Context, params: Params) -> Result:
 
 
 def _kept(context: Context, answer: Result) -> Result:
-    """Keep the answer for all nodes of the run: the report has the results of the nodes before."""
-    for name in answer.get("nodes") or ():
-        last_answer.keep(context.folder, _key(name), answer)
+    """Keep the answer for the run: its report has the results of the nodes before."""
+    last_answer.keep(context.folder, _run_key(answer["report"]["content"]["summary"]["run"]), answer)
     return answer
 
 
-def _key(name: str) -> str:
-    return f"failover_turn {name}"
+def _last(context: Context, node: str) -> dict[str, Any]:
+    """The last answer of the run that works on the node; empty if there is none."""
+    run = last_answer.last(context.folder, _node_key(node)).get("run")
+    return last_answer.last(context.folder, _run_key(run)) if run else {}
+
+
+def _run_key(run: str) -> str:
+    return f"failover_turn of run {run}"
+
+
+def _node_key(node: str) -> str:
+    return f"failover_turn of node {node}"
 
 
 def _check(params: Params) -> Result:
@@ -113,8 +122,10 @@ def _begin_run(context: Context, params: Params) -> Result:
     started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     # Two installations of AWX may have jobs of the same number.
     run = params["settings"].get("run") or f"{who['job'] or who['host'] + '/' + started}-{secrets.randbelow(1_000_000)}"
-    nodes = [item["name"] for item in params["checked"]]
-    return {"changed": False, "step": "", "steps": [], "nodes": nodes, "report": _empty_report(run, context)}
+    for item in params["checked"]:
+        # A call without the last answer knows only its node.
+        last_answer.keep(context.folder, _node_key(item["name"]), {"run": run})
+    return {"changed": False, "step": "", "steps": [], "report": _empty_report(run, context)}
 
 
 def _empty_report(run: str, context: Context) -> dict[str, Any]:
@@ -144,7 +155,6 @@ class _Turn:
         self._settings = settings_of({**self._given, **more})
         known = params["turn"]
         self._report: dict[str, Any] = known.get("report") or _empty_report("", context)
-        self._nodes: Sequence[str] = known.get("nodes") or ()
         self._progress = progress_of(known.get("progress") or {})
         if self._progress.fence:
             self._settings = self._settings.by(self._progress.fence, *self._progress.then)
@@ -152,17 +162,16 @@ class _Turn:
         self._entry: dict[str, Any] = {}
         self._changed = False
 
+    @property
+    def _run(self) -> str:
+        """The name of the run; empty if an answer was lost."""
+        return str(self._report["content"]["summary"]["run"])
+
     # -- the journey
 
     def begin(self) -> Result:
         """Look at the node, claim it, and say what is left."""
-        begun = self._report["content"]["summary"]["run"]
-        if not begun:
-            raise InvalidInput(
-                "This run has no name, because an earlier task failed before its module ran. Nothing was done with "
-                f"node {self._params['name']}. Start the playbook again."
-            )
-        run = f"{begun}/{self._params['name']}"
+        run = f"{self._run}/{self._params['name']}"
         self._progress = Progress(node=self._params["name"], direction=self._params["direction"], run=run)
         # The node before may have ended with another way.
         self._settings = self._settings.by(*ways_of(self._given))
@@ -191,10 +200,15 @@ class _Turn:
     def _known(self) -> Result:
         """What the next call needs after a failure, which is none of the role's steps."""
         self._progress = replace(self._progress, doing=())
-        return {"progress": self._progress.to_data(), "report": self._report, "nodes": self._nodes}
+        return {"progress": self._progress.to_data(), "report": self._report}
 
     def _claim(self) -> Result:
         progress = self._progress
+        if not self._run:
+            raise InvalidInput(
+                "This run has no name, because an earlier task failed before its module ran. Nothing was done with "
+                f"node {progress.node}. Start the playbook again."
+            )
         if self._given.get("run"):
             runs.refuse_live(self._context.cluster, progress.run, "failover_run")
         options = {name: self._given[name] for name in _STEP if self._given.get(name) is not None}
@@ -420,13 +434,12 @@ class _Turn:
     def fail(self, failed: Mapping[str, Any]) -> Result:
         """Leave the node in order after a failure. Each write is tried, even if another one fails."""
         failure = failure_of(failed, self._params.get("task") or "")
+        # Each answer has the name of the run, so without a name, there was no answer.
+        lost = not self._run and self._progress.node != self._params["name"]
         if self._progress.node != self._params["name"]:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
         progress = self._progress = self._by(failed)
-        ending = ending_rules.after_failure(progress, failure)
-        if "report" not in self._params["turn"]:
-            advice = " How far the run came is lost. The machine may be off. Start the same playbook again: it resumes."
-            ending = ending_rules.Ending(FAILED, advice)
+        ending = ending_rules.LOST if lost else ending_rules.after_failure(progress, failure)
         # An earlier run has set the key, maybe long ago.
         if progress.resumed and ending.undo and ending.remove_key and (why := self._try(self._check_host)):
             advice = f" The key on its host, its record and its cordon stay: {why}"
@@ -520,7 +533,6 @@ class _Turn:
             "evidence": self._proof(),
             "progress": progress.to_data(),
             "report": self._report,
-            "nodes": self._nodes,
         }
 
     def _closing(self) -> list[str]:

@@ -66,6 +66,7 @@ class _Journey:
             swept=last.get("swept", False),
             work=work,
             failure=failure_of(failed) if failed else None,
+            lost=not last,
             troubles=last.get("troubles", 0) + int(failed is not None and work is None),
         )
         self._acts: Mapping[str, Callable[[Step], Facts]] = {
@@ -294,7 +295,8 @@ class _Journey:
 
     @property
     def _said(self) -> str:
-        return str((self._params.get("failed") or {}).get("msg") or "unknown")
+        said = str((self._params.get("failed") or {}).get("msg") or "unknown")
+        return rules.lost_text(self._params["worker"], said) if self._facts.lost else said
 
     def _record(self, **more: Any) -> Result:
         return machine_guard_record(self._context, {**record_of(self._begun, self._machine or {}), **more})

@@ -185,6 +185,7 @@ class Facts:
             the task renews from then on, or it has just paused after a failure.
         work: What it works on.
         failure: What has just failed.
+        lost: Whether nothing is known of what the worker did before. If a task has failed, its answers are lost.
         troubles: How often in a row it could not look for Machines, with this failure.
         why: Why there is no Machine to work on; empty if it was not looked for.
     """
@@ -196,6 +197,7 @@ class Facts:
     again: bool = False
     work: Work | None = None
     failure: Failure | None = None
+    lost: bool = False
     troubles: int = 0
     why: str = ""
 
@@ -232,6 +234,9 @@ def next_step(facts: Facts) -> Step:
 def _failed(facts: Facts) -> Step | None:
     if facts.failure is None:
         return None
+    if facts.lost:
+        # It may have a Machine, whose hook would stay unnoticed.
+        return Step(DONE, why=FAILED)
     if facts.work is not None and not facts.work.result:
         return Step(KEEP)
     return _trouble(facts, facts.failure) if facts.work is None else Step(CONTINUE)
@@ -414,6 +419,14 @@ def detail_of(work: Work, settings: Settings) -> str:
 def failure_text(where: str, text: Any) -> str:
     """Return the text of a failure: the task, and what it said."""
     return f"{where[:200]}: {str(text)[:500]}"
+
+
+def lost_text(worker: str, text: str) -> str:
+    """Return the text of a failure after which nothing is known of a worker."""
+    return (
+        f"{text} How far worker {worker} came is lost: it may have left a Machine with its hook. Start the playbook "
+        "again: it resumes from the record on the Machine."
+    )
 
 
 def host_patience(stop: str, host_timeout: int, seconds_left: int) -> int:

@@ -181,9 +181,7 @@ def test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came(clu
     """The machine is off, and the node of an earlier failover is in the report."""
     play = Play(cluster)
     play.folder = str(tmp_path)
-    play.turn = turns._kept(
-        SimpleNamespace(folder=play.folder), {"nodes": ["node-0", "node-1"], "report": play._empty("r1")}
-    )
+    play.begin("node-0", "node-1")
     play.call(done="claim")
     play.done.append("cordon")
     play.act("cordon", {})
@@ -203,16 +201,30 @@ def test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came(clu
     assert [item["result"] for item in play.turn["report"]["content"]["nodes"]] == ["failed", "refused"]
 
 
+def test_an_answer_is_kept_once_however_many_nodes_the_run_has(cluster, tmp_path):
+    play = Play(cluster)
+    play.folder = str(tmp_path)
+    play.begin("node-1", *(f"other-{number}" for number in range(50)))
+    before = {path: path.stat().st_ino for path in tmp_path.iterdir()}
+    play.call(done="claim")
+    # A written file is a new one.
+    assert len([path for path in tmp_path.iterdir() if before.get(path) != path.stat().st_ino]) == 1
+
+
 def test_a_run_that_has_lost_its_name_begins_nothing(cluster):
-    """Two such runs would have the same claim. A task that runs on another host keeps no answers."""
+    """Two such runs would have the same claim. The folder of the kept answers was cleaned."""
     play = Play(cluster)
     play.turn = LOST
     play.call(failed=LOST, task="Check the node again")
     (result,) = play.turn["report"]["content"]["nodes"]
     assert (result["result"], "The machine may be off" in result["detail"]) == ("failed", True)
-    play.turn = LOST
-    with pytest.raises(HoldfastError, match="This run has no name"):
-        play.call(done="claim")
+    cluster.node("node-2", ready=False)
+    play.call(name="node-2", done="claim")
+    first, second = play.turn["report"]["content"]["nodes"]
+    assert first == result, "the report keeps it"
+    assert (second["result"], "Nothing was done with node node-2" in second["detail"]) == ("refused", True)
+    assert "may be off" not in second["detail"]
+    assert play.turn["steps"] == ["fail"]
     assert cluster.marks() == {}
 
 

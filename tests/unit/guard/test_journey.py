@@ -134,6 +134,16 @@ def test_a_step_that_fails_before_its_module_runs_does_not_forget_its_machine(wo
     assert world.log[-1] == "failed"
 
 
+def test_a_worker_that_has_lost_its_answers_fails(world):
+    """The folder of the kept answers was cleaned. The worker may have a Machine, and takes no other."""
+    found = step(None, {"msg": "The lookup plugin 'hashi_vault' failed: 503.", "error": "", "status": ""})
+    assert (found["step"], found["why"]) == ("done", "failed")
+    said = found["kept"]["failure"]
+    assert said.startswith("The lookup plugin 'hashi_vault' failed: 503. How far worker 1 came is lost")
+    assert "Start the playbook again: it resumes" in said
+    assert world.log == []
+
+
 def test_a_worker_ends_when_all_that_waited_is_served(world):
     """One step after the other, as the role takes them, without a count of its own."""
     machines = [{**TAKEN, "machine": {**TAKEN["machine"], "name": f"m-{number}"}} for number in range(200)]
