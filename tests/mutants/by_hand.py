@@ -1572,7 +1572,7 @@ MUTANTS = [
         "evidence-of-the-system-of-another-node",
         7,
         "A Redfish system that another Node is proves a node off, because a person gave its UUID.",
-        Code("check_source", "evidence_rules.check_no_other_node(name, uuid, cluster.items(paths.NODES))"),
+        Code("check_one_node", "check_no_other_node(name, uuid, [item])"),
         "tests/unit/failover/test_taint.py::test_the_system_of_another_node_proves_nothing",
     ),
     Mutant(

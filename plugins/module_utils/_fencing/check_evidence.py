@@ -30,16 +30,19 @@ def check_source(cluster: Cluster, node: Object, evidence: Mapping[str, Any]) ->
         InvalidInput: The fence agent is not installed.
     """
     name = str(node["metadata"]["name"])
-    if evidence["kind"] == evidence_rules.REDFISH:
-        # The only one that the system may have.
-        uuid = str(evidence.get("uuid") or "") or node_rules.system_uuid(node)
-        evidence_rules.check_no_other_node(name, uuid, cluster.items(paths.NODES))
     if evidence["kind"] != evidence_rules.ATTESTATION:
-        evidence_rules.check_one_node(node, cluster.items(paths.NODES))
+        evidence_rules.check_one_node(node, cluster.items(paths.NODES), _uuid_of_system(node, evidence))
     if evidence["kind"] == evidence_rules.FENCE_AGENT:
         found = agent_rules.read(str(evidence["agent"]))
         with agent.confirms(name):
             agent.check_machine(found, name, _command_timeout(evidence), lambda: node_names(cluster))
+
+
+def _uuid_of_system(node: Object, evidence: Mapping[str, Any]) -> str:
+    """The only UUID that the system may have; empty if the evidence is not about one."""
+    if evidence["kind"] != evidence_rules.REDFISH:
+        return ""
+    return str(evidence.get("uuid") or "") or node_rules.system_uuid(node)
 
 
 def confirm(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:

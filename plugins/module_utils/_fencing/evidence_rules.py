@@ -296,21 +296,25 @@ def other_node(node: str, uuid: str, nodes: Iterable[Object]) -> str:
     return next((name for name in found if name != node), "") if uuid else ""
 
 
-def check_one_node(node: Object, nodes: Iterable[Object]) -> None:
+def check_one_node(node: Object, nodes: Iterable[Object], uuid: str = "") -> None:
     """Refuse a Node whose machine is another Node, too: its name may have changed, and the other Node may be at work.
 
     Args:
         nodes: The cluster's Nodes.
+        uuid: The UUID of the system that evidence is about, which no other Node may have; empty for none.
 
     Raises:
         Refused: Another Node has the same provider ID, or the same UUID of the system.
     """
     name = node_rules.name(node)
     for item in nodes:
-        what, way_out = _shared_identity(node, item)
-        if not what or node_rules.name(item) == name:
-            continue
         other = node_rules.name(item)
+        if other == name:
+            continue
+        check_no_other_node(name, uuid, [item])
+        what, way_out = _shared_identity(node, item)
+        if not what:
+            continue
         raise Refused(
             f"Node {name} and Node {other} may be the same machine: both have the {what}. Nothing was changed. If the "
             "name of the machine has changed, make sure which of the two Nodes is the old one, and delete that Node "

@@ -213,6 +213,15 @@ def test_the_system_of_another_node_proves_nothing(monkeypatch, two_nodes, uuid)
         evidence_now(two_nodes, **{**given, "uuid": ""})
 
 
+def test_the_nodes_are_read_once(monkeypatch, two_nodes):
+    """There may be thousands."""
+    system, lists, items = System("https://bmc/1", "Off", str(OF_NODE_2)), [], two_nodes.items
+    monkeypatch.setattr(redfish, "Bmc", lambda _evidence: SimpleNamespace(read=lambda: system))
+    monkeypatch.setattr(two_nodes, "items", lambda path, **more: lists.append(path) or items(path, **more))
+    evidence_now(two_nodes, kind=operation.evidence_rules.REDFISH, uri=system.uri, uuid=system.uuid)
+    assert lists == [paths.NODES]
+
+
 def test_a_machine_that_is_another_node_too_proves_nothing(two_nodes):
     for name in ("node-1", "node-2"):
         two_nodes.objects[paths.node(name)]["spec"]["providerID"] = "cloud://machine-1"
