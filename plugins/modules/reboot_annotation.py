@@ -82,8 +82,9 @@ options:
       - V(expired) removes annotations of this collection, with any key, from hosts that are no longer provisioned, or
         that a Metal3Machine with another name now uses. With O(node), it waits for and removes only annotations that were written
         for this Node; without it, it removes all that exist now. Run this if a Machine may be deleted after it was
-        fenced, because the key would keep the host off in its next use. An annotation stays, and the task warns, if the
-        Metal3Machine has the same name and only another UID, as after C(clusterctl move).
+        fenced, because the key would keep the host off in its next use. An annotation stays while metal3 registers the
+        host, as after a restore. It also stays, and the task warns, if the Metal3Machine has the same name and only another
+        UID, as after C(clusterctl move).
     type: str
     choices: [present, absent, expired]
     default: present

@@ -1520,6 +1520,13 @@ MUTANTS = [
         "tests/unit/fencing/test_annotation.py::test_a_key_stays_while_only_the_uid_of_the_consumer_has_changed",
     ),
     Mutant(
+        "failover-key-removed-while-the-host-registers",
+        7,
+        "The key that keeps a fenced host off goes while metal3 registers the host again, as after a restore.",
+        Code("former_use", "(*PROVISIONED, *_NOT_KNOWN_YET)", "(*PROVISIONED, '')"),
+        "tests/unit/fencing/test_host_rules.py::TestFormer::test_former",
+    ),
+    Mutant(
         "evidence-of-an-agent-that-switches-nothing-off",
         7,
         "A fence agent whose off is no proof is taken.",

@@ -29,6 +29,8 @@ from .key_rules import Request
 PAUSED = "baremetalhost.metal3.io/paused"
 DETACHED = "baremetalhost.metal3.io/detached"
 PROVISIONED = ("provisioned", "externally provisioned")
+# A host whose status was lost, as after a restore, passes through these states, although its machine is in use.
+_NOT_KNOWN_YET = ("", "unmanaged", "registering")
 _PROVIDER = "metal3://"
 
 FELL = "poweredOn went from true to false after the key was written"
@@ -251,7 +253,7 @@ def former_use(host: Object, written: Written, consumer: str) -> str:
     Args:
         consumer: UID of the object that uses the host now; empty if unknown.
     """
-    if state(host) and state(host) not in PROVISIONED:
+    if state(host) not in (*PROVISIONED, *_NOT_KNOWN_YET):
         return f'its state is "{state(host)}"'
     if _has_another_uid(written, consumer) and written.used_by and used_by(host) not in ("", written.used_by):
         return "it has another consumer now"

@@ -257,6 +257,9 @@ class TestFormer:
             (host(provisioning={"state": "available"}), "", True),
             (host(provisioning={"state": "provisioning"}), "other", True),
             (host(provisioning={}), "one", False),
+            (host(provisioning={"state": "registering"}), "one", False),
+            (host(provisioning={"state": "unmanaged"}), "", False),
+            (host(provisioning={"state": "registering"}), "other", True),
         ],
     )
     def test_former(self, found, consumer, former):
