@@ -119,7 +119,7 @@ def _on_node(snapshot: Snapshot, name: str, release: Collection[str]) -> Iterabl
             **snapshot.signs(claim.run),
             **verdict.on(f"for {claim.purpose}, operation {claim.operation}"),
         )
-    if record and not record.get("result"):
+    if record and not record.get("result") and not _says_nothing(snapshot, name, record):
         run, operation = str(record.get("run") or ""), str(record.get("id"))
         verdict = left or (_STALE if run else _unknown(advice_rules.remove_record(name, operation)))
         yield Finding(
@@ -131,6 +131,11 @@ def _on_node(snapshot: Snapshot, name: str, release: Collection[str]) -> Iterabl
             **(_LIVE if busy else verdict).on(f"in phase {record.get('phase')} of operation {operation}"),
         )
     yield from _conditions(snapshot, node, busy=busy)
+
+
+def _says_nothing(snapshot: Snapshot, name: str, record: Mapping[str, Any]) -> bool:
+    """Return whether a record is only of a run that waited, and keeps no unfinished one of another operation."""
+    return snapshot.only_waited(name) and all(item.get("result") for item in earlier_of(record))
 
 
 def _conditions(snapshot: Snapshot, node: Object, *, busy: bool) -> Iterable[Finding]:

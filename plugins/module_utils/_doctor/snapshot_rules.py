@@ -17,6 +17,7 @@ from .._api.times import from_text, seconds_between
 from .._budget import ledger_rules
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import ACTIVE, FAILED, Ledger, Slot
+from .._budget.node_operation_rules import WAITING
 from .._budget.run_rules import Run
 
 
@@ -160,6 +161,12 @@ class Snapshot:
         """Return whether a live run has a claim on the node."""
         claim = claim_of(self.nodes[node]) if node in self.nodes else None
         return claim is not None and self.alive(claim.run)
+
+    def only_waited(self, node: str) -> bool:
+        """Return whether the node's record is of a run that ended while it waited: it changed nothing on the node."""
+        record = node_rules.record(self.nodes[node], OPERATION) or {}
+        waited = record.get("phase") in WAITING and not record.get("result")
+        return waited and str(record.get("run") or "") not in self.runs and not any(self.slots(node))
 
     def workers(self, node: str) -> list[str]:
         """Return the runs that may work on the node, by its claim, its active slots and its unfinished record."""

@@ -16,7 +16,6 @@ from .._api.names import CORDON, OPERATION
 from .._api.objects import Object
 from .._budget.ledger_rules import FAILED as FAILED_SLOT
 from .._budget.ledger_rules import Member
-from .._budget.node_operation_rules import WAITING as WAITING_PHASES
 from .._budget.node_operation_rules import earlier_of
 from .._budget.policy_rules import amount
 from .._doctor.rules import ROLE_OWNER, examine
@@ -99,9 +98,8 @@ def _rows(snapshot: Snapshot, name: str, holds: Collection[Hold], budgets: Colle
         return
     record = node_rules.record(node, OPERATION) or {}
     slot = next(iter(snapshot.slots(name)), None)
-    ended = slot is None and str(record.get("run") or "") not in snapshot.runs
-    if ended and record.get("phase") in WAITING_PHASES and not record.get("result"):
-        # Its run has reported that it stopped, and has ended.
+    if snapshot.only_waited(name):
+        # Its run has reported that it stopped.
         record = next(iter(earlier_of(record)), {})
     phase, result = str(record.get("phase") or ""), str(record.get("result") or "")
     since = _seconds(record.get("since"))

@@ -119,6 +119,21 @@ def test_a_node_whose_reboot_a_dead_run_sent_is_left_until_a_person_releases_it(
     assert "-e doctor_nodes=n -e doctor_release=n" in only(seen, "record").todo
 
 
+@pytest.mark.parametrize("phase", ["hold", "slot", "cordon"])
+def test_a_record_of_an_ended_run_that_only_waited_is_no_finding(phase):
+    """The run has reported that it stopped, and the next one replaces the record."""
+    waited = record("ended")
+    waited["operation"].update(phase=phase)
+    kinds = {item.kind for item in examine(snapshot(node("n", waited))) if item.kind != "run"}
+    assert kinds == ({"record"} if phase == "cordon" else set())
+
+    midway = {"id": "firmware", "phase": "reboot", "result": ""}
+    waited["operation"]["earlier"] = [midway]
+    assert only(snapshot(node("n", waited)), "record").stale
+    waited["operation"].update(earlier=[], run=DEAD)
+    assert only(snapshot(node("n", waited)), "record").stale, "the run was killed, and may have to be resumed"
+
+
 EVERYTHING = {"cordon n", "opt_outs n", "claim n", "record n", "slot n"}
 
 
