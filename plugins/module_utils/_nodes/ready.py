@@ -178,8 +178,8 @@ def _is_ready_nowhere(cluster: Cluster, pod: Pod) -> bool:
         if error.status != 403:
             raise
         return False
-    # If it was deleted, its pods are deleted next.
-    return daemonset is None or is_ready_nowhere(daemonset)
+    # A DaemonSet of another API group, as OpenKruise has, is not found here.
+    return daemonset is not None and is_ready_nowhere(daemonset)
 
 
 def _renew_time(lease: Object) -> str:

@@ -49,8 +49,6 @@ def wait(*statuses):
     "statuses",
     [
         [(3, 0)],
-        # It was deleted.
-        [None],
         # Its status was old at first.
         [(3, 3), (3, 0)],
     ],
@@ -62,7 +60,7 @@ def test_one_that_is_ready_nowhere_is_only_named(statuses):
     assert "tenant/broken-1" in warnings[0]
 
 
-@pytest.mark.parametrize("status", [(3, 2), (1, 0), (0, 0), 403])
+@pytest.mark.parametrize("status", [(3, 2), (1, 0), (0, 0), 403, None])
 def test_others_are_waited_for(status):
     with pytest.raises(TimedOut, match="tenant/broken-1"):
         wait(status, status)
