@@ -13,8 +13,8 @@ description:
   - Waits, by a watch, until a node is Ready, has a new boot ID, and its DaemonSet pods are Ready.
   - With O(operation), it waits only for the DaemonSets that had a Ready pod on the node when the operation began to drain
     it. A warning names the pods of others that are not Ready. So a DaemonSet that is broken anyway stops no reboot.
-  - Without O(operation), it does not wait for a DaemonSet that has pods on several nodes and is Ready on none. A warning names
-    its pod.
+  - Without O(operation), it waits at most 60 seconds for a DaemonSet that has pods on several nodes and is Ready on none. A
+    warning names its pod.
   - With O(operation), a pod whose container is still the one from before the reboot is not Ready. After a short reboot, the
     API server shows the old status of a pod until the kubelet writes a new one.
 options:

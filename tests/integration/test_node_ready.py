@@ -267,7 +267,7 @@ class TestDaemonSetPods:
             return item is not None and (item.get("status") or {}).get("desiredNumberScheduled") == 2
 
         world.until(world.path("daemonsets"), "daemon", is_on_both)
-        result = world.run(node_ready, name=first, timeout=PATIENCE)
+        result = world.run(node_ready, name=first, timeout=1)
 
         assert result["ready"] is True
         assert "have no Ready pod on any node" in result["warnings"][0]

@@ -17,7 +17,6 @@ from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed, wait_for
 from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import daemonsets_before, phase_of
-from .._drain.drain import pods_on
 from .._drain.rules import Pod, read_pod
 from .._progress.event_rules import waits
 from .._shared.bounds import some
@@ -25,6 +24,8 @@ from .._shared.hold_rules import NODE_LEASES
 from .ready_rules import daemon_pods_not_ready, is_back, is_ready_nowhere
 
 _SECONDS_BETWEEN_READS = 1.0
+# Seconds. After them, a DaemonSet that has no Ready pod on any node counts as broken.
+_TIME_TO_START = 60.0
 
 
 def node_ready(context: Context, params: Params) -> Result:
@@ -135,32 +136,30 @@ def wait_for_daemon_pods(
     Raises:
         TimedOut: Some pods are not Ready; the message names them.
     """
-    pods = {pod.uid: pod for pod in pods_on(cluster, name)}
-    nowhere: dict[str, bool] = {}
+    pods: dict[str, Pod] = {}
+    nowhere: set[str] = set()
 
     def not_ready() -> list[str]:
-        for pod in pods.values() if daemonsets is None else ():
-            if pod.daemonset and not pod.serves and pod.daemonset not in nowhere:
-                nowhere[pod.daemonset] = _is_ready_nowhere(cluster, pod)
-        return daemon_pods_not_ready((pod for pod in pods.values() if not nowhere.get(pod.daemonset)), daemonsets)
+        return daemon_pods_not_ready((pod for pod in pods.values() if pod.daemonset not in nowhere), daemonsets)
 
-    if not not_ready():
-        return daemon_pods_not_ready(pods.values())
-    for news in Follower(cluster, paths.PODS, deadline, field_selector=f"spec.nodeName={name}", keep=read_pod):
-        if isinstance(news, Listed):
-            pods = {pod.uid: pod for pod in news.items}
-        else:
-            pod: Pod = news.object
-            pods.pop(pod.uid, None)
-            if not news.deleted:
-                pods[pod.uid] = pod
+    # Pods need time to start, also those on other nodes that have come back.
+    for patience in (Deadline(min(_TIME_TO_START, deadline.left)), deadline):
+        for news in Follower(cluster, paths.PODS, patience, field_selector=f"spec.nodeName={name}", keep=read_pod):
+            if isinstance(news, Listed):
+                pods = {pod.uid: pod for pod in news.items}
+            else:
+                pod: Pod = news.object
+                pods.pop(pod.uid, None)
+                if not news.deleted:
+                    pods[pod.uid] = pod
+            if not not_ready():
+                return daemon_pods_not_ready(pods.values())
+        if daemonsets is None:
+            broken = {pod.daemonset: pod for pod in pods.values() if pod.daemonset and not pod.serves}
+            nowhere = {daemonset for daemonset, pod in broken.items() if _is_ready_nowhere(cluster, pod)}
         if not not_ready():
             return daemon_pods_not_ready(pods.values())
-    # The status of a DaemonSet may have been old directly after the node came back.
-    nowhere.clear()
     left = not_ready()
-    if not left:
-        return daemon_pods_not_ready(pods.values())
     raise TimedOut(
         f"Node {name} is Ready, but {len(left)} of its DaemonSet pods are not after {deadline.seconds} s: "
         f"{some(left)}. Check them with kubectl describe; the node stays cordoned.",

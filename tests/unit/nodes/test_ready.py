@@ -49,7 +49,7 @@ def wait(*statuses):
     "statuses",
     [
         [(3, 0)],
-        # Its status was old at first.
+        # It has no Ready pod any more at the end of the wait.
         [(3, 3), (3, 0)],
     ],
 )
