@@ -418,17 +418,20 @@ def _another_machine(facts: Facts) -> Step | None:
 
 def _another_host_back(facts: Facts) -> Step | None:
     """Check that the host is the one that was switched off: its key may keep a machine of another cluster off."""
-    if facts.progress.step != POWER_ON or not facts.known.get("key") or not unknown_host(facts.progress):
+    if facts.progress.step != POWER_ON or not facts.known.get("key"):
+        return None
+    why = unknown_host(facts.progress)
+    if not why:
         return None
     if facts.host_before is None:
         return Step(LOOK_AT_HOST_BEFORE)
     # Without the key, there is nothing to remove.
     kept = any(_keeps(facts, host) for host in facts.host_before)
-    return Step(REFUSE, f"{unknown_host(facts.progress)} Nothing was switched on.") if kept else None
+    return Step(REFUSE, f"{why} Nothing was switched on.") if kept else None
 
 
 def unknown_host(progress: Progress) -> str:
-    """Return why the key must not be removed from the host: only the Node's record names that host."""
+    """Return why the key must not be removed from the host: only the Node's record names that host; else empty."""
     node, known, found, stated = progress.node, progress.facts, progress.host, progress.stated
     host = (known.get("namespace"), known.get("host"))
     # This run has found the host, or the history has it.

@@ -50,7 +50,7 @@ def failover_step(context: Context, params: Params, before: Before = lambda node
 
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
-        ``stated``, which of these facts the history has, too, for a failover that is resumed or undone;
+        ``stated``, which of these facts the history has, too, for a failover that is resumed or recovered;
         ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
         run that had the claim; ``maintained_by``, a text about another writer that maintains the node; ``boot_id``;
         ``boot_id_before``, the boot ID that must have changed when the node is back; ``now``, and ``waited`` in

@@ -138,6 +138,7 @@ def wait_for_daemon_pods(
     """
     pods: dict[str, Pod] = {}
     nowhere: set[str] = set()
+    left: list[str] = []
 
     def not_ready() -> list[str]:
         return daemon_pods_not_ready((pod for pod in pods.values() if pod.daemonset not in nowhere), daemonsets)
@@ -152,14 +153,13 @@ def wait_for_daemon_pods(
                 pods.pop(pod.uid, None)
                 if not news.deleted:
                     pods[pod.uid] = pod
-            if not not_ready():
+            if not (left := not_ready()):
                 return daemon_pods_not_ready(pods.values())
         if daemonsets is None:
             broken = {pod.daemonset: pod for pod in pods.values() if pod.daemonset and not pod.serves}
             nowhere = {daemonset for daemonset, pod in broken.items() if _is_ready_nowhere(cluster, pod)}
-        if not not_ready():
+        if not (left := not_ready()):
             return daemon_pods_not_ready(pods.values())
-    left = not_ready()
     raise TimedOut(
         f"Node {name} is Ready, but {len(left)} of its DaemonSet pods are not after {deadline.seconds} s: "
         f"{some(left)}. Check them with kubectl describe; the node stays cordoned.",

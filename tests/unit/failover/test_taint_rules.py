@@ -256,11 +256,7 @@ _KEPT = {"deletionTimestamp": "then", "finalizers": ["a.b/c"]}
 @pytest.mark.parametrize(
     ("phase", "metadata", "stays"),
     [
-        (
-            "Failed",
-            _KEPT,
-            "it has ended, and its finalizers keep it: a.b/c",
-        ),
+        ("Failed", _KEPT, "it has ended, and its finalizers keep it: a.b/c"),
         ("Succeeded", _KEPT, "its finalizers keep it"),
         # Its containers may run.
         ("Running", _KEPT, ""),
