@@ -214,6 +214,10 @@ progress:
   description: How far this run has come with the node.
   type: dict
   returned: always
+token:
+  description: Under what the last answer of this run is kept, for a later task that fails before its module runs.
+  type: str
+  returned: always
 report:
   description: The results of the nodes so far.
   type: dict

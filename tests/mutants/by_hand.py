@@ -1170,8 +1170,15 @@ MUTANTS = [
         "failover-lost-without-a-word",
         9,
         "A run that has lost all its answers says that it did nothing with a machine that it switched off.",
-        Code("_Turn.fail", "not self._run and self._progress.node != self._params['name']", "False"),
+        Code("_Turn.fail", "before and not self._run", "False"),
         "tests/unit/failover/test_turn.py::test_a_run_that_has_lost_its_name_begins_nothing",
+    ),
+    Mutant(
+        "answers-of-two-hosts-mixed",
+        9,
+        "Two hosts of a playbook with the same failover_run report the machine of one of them as untouched.",
+        Code("_begin_run", "secrets.token_hex(8)", "run"),
+        "tests/unit/failover/test_turn.py::test_hosts_whose_runs_have_the_same_name_keep_their_own_answers",
     ),
     Mutant(
         "machine-forgotten-by-a-failed-template",
@@ -1369,9 +1376,31 @@ MUTANTS = [
         "failover-of-a-node-that-was-ready-during-the-wait-for-the-claim",
         7,
         "A failover that waits for its claim fences a node that was Ready meanwhile.",
-        Code("_FailoverStep.fail_over", "self._confirm(node, before)", "node"),
+        Code("_FailoverStep._begin_there", "self._confirm(node, confirmed)", "node"),
         "tests/unit/failover/test_steps.py::"
         "test_one_that_may_have_been_ready_during_the_wait_for_the_claim_is_watched_again",
+    ),
+    Mutant(
+        "failover-of-a-node-that-was-given-back-during-the-wait-for-the-claim",
+        7,
+        "A node that has just booted counts as confirmed, because another run ended its failover.",
+        Code("_FailoverStep.fail_over", "down_since(node) if step == FENCE else ''", "down_since(node)"),
+        "tests/unit/failover/test_steps.py::"
+        "test_one_that_another_run_has_given_back_during_the_wait_for_the_claim_is_watched",
+    ),
+    Mutant(
+        "failover-of-a-node-that-was-ready-during-its-confirmation",
+        7,
+        "A run whose machine was suspended while it watched the node fences a node that was Ready meanwhile.",
+        Code("confirm", "check_not_changed(found, down_since(node))", "None"),
+        "tests/unit/failover/test_power.py::TestItMayHaveBeenReady::test_it_changes_during_the_wait",
+    ),
+    Mutant(
+        "dead-machine-switched-on-again",
+        7,
+        "A node that counts as lost after its soft power-off counts as back: its key, its record and its cordon go.",
+        Code("_is_back", "failure.error == 'came_back'", "failure.error in ('came_back', 'refused')"),
+        "tests/unit/failover/test_ending_rules.py::test_what_a_failure_leaves",
     ),
     Mutant(
         "failover-taints-without-a-last-look",

@@ -5,13 +5,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
 from .._api import node_rules, paths
 from .._api.errors import NotFound
 from .._api.objects import Object
 from .._api.runner import Context
 from .._api.watch import Deadline, wait_for
+from .._fencing.still_down_rules import ReadyChanged, check_not_changed, down_since
 from .._progress.event_rules import waits
 from . import rules
+
+T = TypeVar("T")
+# Ready may change once without a sign of life: from False to Unknown, when the node controller gives the node up.
+_ROUNDS = 3
 
 
 def confirm(context: Context, node: Object, seconds: float, confirmed: str = "") -> Object:
@@ -27,6 +36,7 @@ def confirm(context: Context, node: Object, seconds: float, confirmed: str = "")
 
     Raises:
         NotFound: The Node was deleted.
+        ReadyChanged: Its condition Ready has changed during the wait. The run may have been paused, and the node Ready.
     """
     left = rules.seconds_to_confirm(node, seconds, context.cluster.now(), confirmed)
     if left <= 0 or context.check_mode:
@@ -40,4 +50,18 @@ def confirm(context: Context, node: Object, seconds: float, confirmed: str = "")
     found = wait_for(context.cluster, paths.NODES, name, up, Deadline(left))
     if found is None:
         raise NotFound(f"Node {name} no longer exists.", node=name)
+    if not node_rules.ready(found):
+        check_not_changed(found, down_since(node))
     return found
+
+
+def while_ready_changes(act: Callable[[], T]) -> T:
+    """Confirm and act, again if the condition Ready changes in between.
+
+    Raises:
+        ReadyChanged: It has changed each time.
+    """
+    for _round in range(_ROUNDS - 1):
+        with suppress(ReadyChanged):
+            return act()
+    return act()

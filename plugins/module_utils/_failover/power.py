@@ -29,6 +29,7 @@ from .._fencing.redfish import Bmc
 from .._fencing.redfish_rules import OFF, ON, BmcFailure, System
 from .._fencing.still_down_rules import check_still_down
 from . import rules, ways_rules
+from .confirm import while_ready_changes
 from .ending_rules import NOTHING_WRITTEN
 from .facts_rules import FENCE_AGENT, METAL3, REDFISH
 from .record import failover_record
@@ -128,19 +129,21 @@ def _keep_off(context: Context, params: Params) -> Result:
     sent = False
     try:
         if params["facts"]["mode"] == SOFT:
-            record = _record_as(context, params, SOFT)
             with suppress(TimedOut):
-                return _annotate(context, params, SOFT, record, params["soft_timeout"])
+                return _keep_off_by(context, params, SOFT, params["soft_timeout"])
             sent = True
-        record = _record_as(context, params, HARD)
-        return _annotate(context, params, HARD, record, params["timeout"])
+        return _keep_off_by(context, params, HARD, params["timeout"])
     except HoldfastError as error:
         error.fields["sent"] = sent or error.fields.get("sent", False)
         raise
 
 
-def _record_as(context: Context, params: Params, mode: str) -> Mapping[str, Any]:
-    return _record(context, {**params, "facts": {**params["facts"], "mode": mode}})
+def _keep_off_by(context: Context, params: Params, mode: str, patience: int) -> Result:
+    def attempt() -> Result:
+        record = _record(context, {**params, "facts": {**params["facts"], "mode": mode}})
+        return _annotate(context, params, mode, record, patience)
+
+    return while_ready_changes(attempt)
 
 
 def _annotate(context: Context, params: Params, mode: str, record: Mapping[str, Any], patience: int) -> Result:

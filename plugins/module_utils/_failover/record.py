@@ -28,7 +28,7 @@ from .._fencing import still_down_rules
 from .._fencing.still_down_rules import down_since
 from . import audit, audit_rules, rules
 from . import taint_rules as out_of_service
-from .confirm import confirm
+from .confirm import confirm, while_ready_changes
 from .rules import Change
 
 
@@ -52,7 +52,8 @@ def failover_record(context: Context, params: Params) -> Result:
 
     Raises:
         ClaimLost: The run does not have the claim.
-        CameBack: The node is Ready, or has booted since the failover began, or may have been Ready just now.
+        CameBack: The node is Ready, or has booted since the failover began.
+        ReadyChanged: Its condition Ready keeps changing.
         Held: Someone holds it.
         Refused: The record was removed.
         TimedOut: The node still reports that it is shutting down.
@@ -63,15 +64,12 @@ def failover_record(context: Context, params: Params) -> Result:
         return _record_deleted_node(context, params)
     cluster, name, run = context.cluster, params["name"], params["run"]
     with runs.heartbeat(cluster, run):
-        confirmed = ""
         if params["look"]:
             _await_end_of_shutdown(cluster, name, Deadline(params["wait_timeout"]))
-            if params.get("phase") == rules.FENCING:
-                confirmed = _confirm(context, name, params["confirm_seconds"])
         # The record is deleted with the Node, so the result is recorded only after the deletion.
         last = params["delete_node"]
-        before, after, record = retry_conflicts(
-            lambda: _attempt(context, {**params, "result": None} if last else params, confirmed)
+        before, after, record = while_ready_changes(
+            lambda: _confirm_and_record(context, {**params, "result": None} if last else params)
         )
         versions = {"node": after["metadata"]["resourceVersion"], **_host_version(params)}
         entry = audit.note(cluster, name, record, versions, params.get("facts"))
@@ -122,6 +120,7 @@ def take_over(
 
     Raises:
         CameBack: The Node is on, or has booted since it was checked. The run may have been paused.
+        ReadyChanged: It may have been on.
         ClaimLost: The run does not have the claim.
     """
     cluster, name, run = context.cluster, params["name"], params["run"]
@@ -165,6 +164,13 @@ def take_over(
             audit.close(cluster, over, run=run, result=rules.RECOVERED, detail=detail, facts={})
     audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]}, stated)
     return node, record
+
+
+def _confirm_and_record(context: Context, params: Params) -> tuple[Object, Object, dict[str, Any]]:
+    confirmed = ""
+    if params["look"] and params.get("phase") == rules.FENCING:
+        confirmed = _confirm(context, params["name"], params["confirm_seconds"])
+    return retry_conflicts(lambda: _attempt(context, params, confirmed))
 
 
 def _confirm(context: Context, name: str, seconds: float) -> str:

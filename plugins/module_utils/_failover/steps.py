@@ -29,7 +29,7 @@ from .._reboot.quorum_rules import is_control_plane
 from . import audit, audit_rules, rules
 from . import record as writer
 from . import taint_rules as out_of_service
-from .confirm import confirm
+from .confirm import confirm, while_ready_changes
 from .facts_rules import ATTESTATION
 from .rules import DONE, FENCE
 
@@ -87,12 +87,10 @@ class _FailoverStep:
             self._check(node, record)
             self._before(node, {})
             # What an earlier run saw may be old. A node that stayed down is confirmed at once.
-            confirmed = self._confirm(node)
-            if confirmed is not node:
-                node, record = confirmed, rules.open_record(confirmed)
-                step = rules.next_step(node, record)
-                if step == FENCE:
-                    self._check(node, record)
+            node = while_ready_changes(lambda: self._confirm(read_node(self._cluster, self._name)))
+            record = rules.open_record(node)
+            step = rules.next_step(node, record)
+        confirmed = down_since(node) if step == FENCE else ""
         try:
             self._claim(record, node)
         except Claimed as error:
@@ -100,19 +98,22 @@ class _FailoverStep:
             error.fields["step"] = step
             raise
         try:
-            # During the wait for the claim, another run may have worked on the node.
-            before, node = down_since(node), read_node(self._cluster, self._name)
-            if rules.next_step(node, rules.open_record(node)) == FENCE:
-                with runs.heartbeat(self._cluster, self._run):
-                    node = self._confirm(node, before)
-            record = rules.open_record(node)
-            step = rules.next_step(node, record)
-            if step == FENCE:
-                self._check(node, record)
-            stated = self._stated(record, None)
+            return while_ready_changes(lambda: self._begin_there(confirmed))
         except HoldfastError:
             self._release()
             raise
+
+    def _begin_there(self, confirmed: str) -> Result:
+        """During the wait for the claim, another run may have worked on the node."""
+        node = read_node(self._cluster, self._name)
+        if rules.next_step(node, rules.open_record(node)) == FENCE:
+            with runs.heartbeat(self._cluster, self._run):
+                node = self._confirm(node, confirmed)
+        record = rules.open_record(node)
+        step = rules.next_step(node, record)
+        if step == FENCE:
+            self._check(node, record)
+        stated = self._stated(record, None)
         return {**self._begin(node, record, step), "stated": stated}
 
     def _deleted_before(self) -> Result | None:
@@ -151,13 +152,9 @@ class _FailoverStep:
         if step == DONE:
             self._release()
             return self._result(node, record, step)
-        try:
-            node, taken = writer.take_over(
-                self._context, self._params, node, step=step, waited=self._deadline.elapsed, entry=entry
-            )
-        except HoldfastError:
-            self._release()
-            raise
+        node, taken = writer.take_over(
+            self._context, self._params, node, step=step, waited=self._deadline.elapsed, entry=entry
+        )
         return {**self._result(node, taken, step), "resumed": record is not None or entry is not None}
 
     def _confirm(self, node: Object, confirmed: str = "") -> Object:
@@ -205,10 +202,10 @@ class _FailoverStep:
             if known := record or (entry and {**entry, "facts": audit_rules.facts_of(entry)}):
                 self._before(node, known)
             stated = self._stated(record, entry)
+            return {**self._begin(node, record, step, entry), "stated": stated}
         except HoldfastError:
             self._release()
             raise
-        return {**self._begin(node, record, step, entry), "stated": stated}
 
     def _stated(self, record: Mapping[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return how the machine was switched off by the history, which no node can write."""

@@ -83,22 +83,19 @@ def failover_turn(context: Context, params: Params) -> Result:
 
 def _kept(context: Context, answer: Result) -> Result:
     """Keep the answer for the run: its report has the results of the nodes before."""
-    last_answer.keep(context.folder, _run_key(answer["report"]["content"]["summary"]["run"]), answer)
+    if answer["token"]:
+        last_answer.keep(context.folder, _key("run", answer["token"]), answer)
     return answer
 
 
 def _last(context: Context, node: str) -> dict[str, Any]:
     """The last answer of the run that works on the node; empty if there is none."""
-    run = last_answer.last(context.folder, _node_key(node)).get("run")
-    return last_answer.last(context.folder, _run_key(run)) if run else {}
+    token = last_answer.last(context.folder, _key("node", node)).get("token")
+    return last_answer.last(context.folder, _key("run", token)) if token else {}
 
 
-def _run_key(run: str) -> str:
-    return f"failover_turn of run {run}"
-
-
-def _node_key(node: str) -> str:
-    return f"failover_turn of node {node}"
+def _key(kind: str, name: str) -> str:
+    return f"failover_turn of {kind} {name}"
 
 
 def _check(params: Params) -> Result:
@@ -122,10 +119,12 @@ def _begin_run(context: Context, params: Params) -> Result:
     started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     # Two installations of AWX may have jobs of the same number.
     run = params["settings"].get("run") or f"{who['job'] or who['host'] + '/' + started}-{secrets.randbelow(1_000_000)}"
+    # The user may give several hosts of a playbook the same name for their runs.
+    token = secrets.token_hex(8)
     for item in params["checked"]:
         # A call without the last answer knows only its node.
-        last_answer.keep(context.folder, _node_key(item["name"]), {"run": run})
-    return {"changed": False, "step": "", "steps": [], "report": _empty_report(run, context)}
+        last_answer.keep(context.folder, _key("node", item["name"]), {"token": token})
+    return {"changed": False, "step": "", "steps": [], "token": token, "report": _empty_report(run, context)}
 
 
 def _empty_report(run: str, context: Context) -> dict[str, Any]:
@@ -154,6 +153,7 @@ class _Turn:
             more["agent"] = {"agent": agent.name, "plug": agent.plug}
         self._settings = settings_of({**self._given, **more})
         known = params["turn"]
+        self._token = str(known.get("token") or "")
         self._report: dict[str, Any] = known.get("report") or _empty_report("", context)
         self._progress = progress_of(known.get("progress") or {})
         if self._progress.fence:
@@ -200,7 +200,7 @@ class _Turn:
     def _known(self) -> Result:
         """What the next call needs after a failure, which is none of the role's steps."""
         self._progress = replace(self._progress, doing=())
-        return {"progress": self._progress.to_data(), "report": self._report}
+        return {"progress": self._progress.to_data(), "token": self._token, "report": self._report}
 
     def _claim(self) -> Result:
         progress = self._progress
@@ -434,9 +434,10 @@ class _Turn:
     def fail(self, failed: Mapping[str, Any]) -> Result:
         """Leave the node in order after a failure. Each write is tried, even if another one fails."""
         failure = failure_of(failed, self._params.get("task") or "")
+        before = self._progress.node != self._params["name"]
         # Each answer has the name of the run, so without a name, there was no answer.
-        lost = not self._run and self._progress.node != self._params["name"]
-        if self._progress.node != self._params["name"]:
+        lost = before and not self._run
+        if before:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
         progress = self._progress = self._by(failed)
         ending = ending_rules.LOST if lost else ending_rules.after_failure(progress, failure)
@@ -532,6 +533,7 @@ class _Turn:
             "then": [{**way, "bmc": self._bmc() if way["method"] == REDFISH else {}} for way in self._step.then],
             "evidence": self._proof(),
             "progress": progress.to_data(),
+            "token": self._token,
             "report": self._report,
         }
 

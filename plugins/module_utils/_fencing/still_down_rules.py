@@ -20,6 +20,10 @@ class CameBack(Refused):
     kind = "came_back"
 
 
+class ReadyChanged(Refused):
+    """The node is not Ready, but may have been Ready since it was last seen to stay down: it must be watched again."""
+
+
 def came_back(node: Object, record: Mapping[str, Any]) -> bool:
     """Return whether the node is on, or was on since the failover began."""
     return node_rules.ready(node) or node_rules.boot_id(node) != record["boot_id"]
@@ -41,21 +45,40 @@ def check_still_down(node: Object, record: Mapping[str, Any], confirmed: str = "
         confirmed: What :func:`down_since` returned when the node was last seen to stay down; empty if it may change.
 
     Raises:
-        CameBack: The node is Ready, or has booted since the failover began, or may have been Ready meanwhile.
+        CameBack: The node is Ready, or has booted since the failover began.
+        ReadyChanged: It may have been Ready meanwhile.
     """
-    name, changed = node_rules.name(node), confirmed not in ("", down_since(node))
-    if not came_back(node, record) and not changed:
+    name = node_rules.name(node)
+    if not came_back(node, record):
+        check_not_changed(node, confirmed)
         return
-    if node_rules.ready(node):
-        what = "is Ready again"
-    elif node_rules.boot_id(node) != record["boot_id"]:
-        what = f"has booted again (boot ID {node_rules.boot_id(node)})"
-    else:
-        what = f"may have been Ready since it was checked (Ready was {confirmed}, and is {down_since(node)})"
+    booted = f"has booted again (boot ID {node_rules.boot_id(node)})"
+    what = "is Ready again" if node_rules.ready(node) else booted
     raise CameBack(
         f"Node {name} {what}: its pods may run there, so it is neither switched off nor declared out of service. Find "
         "out why it was down; run it again if it goes down again.",
         node=name,
         boot_id=node_rules.boot_id(node),
         ready=node_rules.ready(node),
+    )
+
+
+def check_not_changed(node: Object, confirmed: str) -> None:
+    """Check that the condition Ready has not changed.
+
+    Args:
+        confirmed: What :func:`down_since` returned before; empty if it may change.
+
+    Raises:
+        ReadyChanged: It has.
+    """
+    if confirmed in ("", down_since(node)):
+        return
+    name = node_rules.name(node)
+    raise ReadyChanged(
+        f"The condition Ready of node {name} was {confirmed}, and is {down_since(node)}, so it may have been Ready "
+        "in between, and its pods may run there. This look has not switched it off. Find out why it changes; run it "
+        "again if the node stays down.",
+        node=name,
+        why="changed",
     )

@@ -59,6 +59,8 @@ BY_REDFISH = replace(SENT, facts={"fence": "redfish", "uri": "https://a/1"})
         (SENT, Failure(), "failed", False, True, ""),
         (SENT, CAME_BACK, "stopped", True, True, ""),
         (replace(SENT, step="stop"), Failure(), "stopped", True, True, ""),
+        # After a soft power-off, the node counts as lost. Without its key, metal3 switches it on again.
+        (FENCING, Failure(error="refused", reason="changed", sent=True), "failed", False, True, ""),
         (SENT, Failure(reason="new_boot"), "stopped", True, True, ""),
         (SENT, Failure(back=True), "failed", False, True, "still has the taint: run the playbook recover"),
         (replace(SENT, tainted=True), CAME_BACK, "failed", False, True, "still has the taint"),

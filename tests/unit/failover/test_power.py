@@ -22,7 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     Unreachable,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import confirm, power
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import confirm, power, record
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import NotDatable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish_rules import BmcFailure, System
 
@@ -137,8 +137,8 @@ class TestItMayHaveBeenReady:
 
     @pytest.fixture
     def cluster(self, cluster):
-        record = {**RECORD, "confirmed": "Unknown since 2026-11-21T08:00:00Z"}
-        cluster.node(ready=False, failover=record, claim=CLAIM)
+        known = {**RECORD, "confirmed": "Unknown since 2026-11-21T08:00:00Z"}
+        cluster.node(ready=False, failover=known, claim=CLAIM)
         ready_is(cluster, "False", AT)
         return cluster
 
@@ -162,18 +162,64 @@ class TestItMayHaveBeenReady:
         failed, asked, _waits = self.switch(monkeypatch, cluster, True)
         assert (failed.kind, failed.fields["sent"], asked) == ("came_back", False, [])
 
-    def test_it_changes_between_the_record_and_the_key(self, monkeypatch, cluster):
-        recorded = power._record
+    def changes(self, monkeypatch, cluster, *times):
+        """Ready changes at these times, each time between the record and the key."""
+        recorded, times = power._record, list(times)
 
         def pause(*arguments):
             found = recorded(*arguments)
-            ready_is(cluster, "False", "2026-11-21T08:59:59Z")
+            if times:
+                ready_is(cluster, "False", times.pop(0))
             return found
 
         monkeypatch.setattr(power, "_record", pause)
+
+    def test_it_changes_between_the_record_and_the_key(self, monkeypatch, cluster):
+        self.changes(monkeypatch, cluster, "2026-11-21T08:59:59Z")
+        done, asked, waits = self.switch(monkeypatch, cluster, False, {})
+        assert (done["changed"], asked, waits) == (True, [("soft", 4)], [30, 30])
+        assert cluster.marks()["failover"]["confirmed"] == "False since 2026-11-21T08:59:59Z"
+
+    def test_it_keeps_changing(self, monkeypatch, cluster):
+        self.changes(monkeypatch, cluster, *(f"2026-11-21T08:59:5{second}Z" for second in range(9)))
         failed, asked, _waits = self.switch(monkeypatch, cluster, False)
+        assert (failed.kind, failed.fields["why"], failed.fields["sent"]) == ("refused", "changed", False)
+        assert asked == []
+
+    def test_it_keeps_changing_after_a_soft_power_off(self, monkeypatch, cluster):
+        """The host has the key, and may go off."""
+        times = (f"2026-11-21T08:59:5{second}Z" for second in range(1, 9))
+        self.changes(monkeypatch, cluster, AT, *times)
+        failed, asked, _waits = self.switch(monkeypatch, cluster, False, TimedOut("It is on."))
+        assert (failed.fields["why"], failed.fields["sent"], asked) == ("changed", True, [("soft", 4)])
+
+    def test_it_changes_between_the_look_and_the_record(self, monkeypatch, cluster):
+        """The node controller gives the node up: Ready goes from False to Unknown, and the node stays down."""
+        attempt, changes = record._attempt, [("Unknown", AT)]
+
+        def pause(*arguments):
+            if changes:
+                ready_is(cluster, *changes.pop())
+            return attempt(*arguments)
+
+        monkeypatch.setattr(record, "_attempt", pause)
+        done, _asked, waits = self.switch(monkeypatch, cluster, False, {})
+        assert (done["changed"], waits) == (True, [30, 30])
+
+    def test_it_changes_during_the_wait(self, monkeypatch, cluster):
+        """The machine of the run was suspended during the wait, and the watch had to list again."""
+        times = ["2026-11-21T08:59:59Z"]
+
+        def wait_for(api, *_arguments):
+            if times:
+                ready_is(cluster, "False", times.pop())
+            else:
+                ready_is(cluster, "True", AT)
+            return api.find(paths.node("node-1"))
+
+        monkeypatch.setattr(confirm, "wait_for", wait_for)
+        failed, asked = switch(monkeypatch, cluster, confirm_seconds=30)
         assert (failed.kind, failed.fields["sent"], asked) == ("came_back", False, [])
-        assert "may have been Ready since it was checked" in failed.message
 
     def test_one_that_has_been_silent_for_so_long_is_not_waited_for(self, monkeypatch, cluster):
         ready_is(cluster, "Unknown", "2026-11-21T08:30:00Z")

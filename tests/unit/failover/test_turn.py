@@ -177,11 +177,8 @@ def test_a_node_that_was_ready_meanwhile_and_has_just_stopped_is_not_fenced(clus
 LOST = {"failed": True, "msg": "The lookup plugin 'hashi_vault' failed: 503"}
 
 
-def test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came(cluster, tmp_path):
-    """The machine is off, and the node of an earlier failover is in the report."""
-    play = Play(cluster)
-    play.folder = str(tmp_path)
-    play.begin("node-0", "node-1")
+def switch_off(play):
+    """Go on until the machine is off."""
     play.call(done="claim")
     play.done.append("cordon")
     play.act("cordon", {})
@@ -189,6 +186,13 @@ def test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came(clu
     play.done.append("fence")
     play.act("failover_power", {"power": "off"})
 
+
+def test_a_task_that_fails_before_its_module_runs_knows_how_far_the_run_came(cluster, tmp_path):
+    """The machine is off, and the node of an earlier failover is in the report."""
+    play = Play(cluster)
+    play.folder = str(tmp_path)
+    play.begin("node-0", "node-1")
+    switch_off(play)
     play.turn = LOST
     play.call(failed=LOST, task="Check the node again")
     (result,) = play.turn["report"]["content"]["nodes"]
@@ -209,6 +213,23 @@ def test_an_answer_is_kept_once_however_many_nodes_the_run_has(cluster, tmp_path
     play.call(done="claim")
     # A written file is a new one.
     assert len([path for path in tmp_path.iterdir() if before.get(path) != path.stat().st_ino]) == 1
+
+
+def test_hosts_whose_runs_have_the_same_name_keep_their_own_answers(cluster, tmp_path):
+    """Two hosts of a playbook with the same failover_run, each with its own node."""
+    cluster.node("node-2", ready=False)
+    plays = Play(cluster), Play(cluster)
+    for play, name in zip(plays, ("node-1", "node-2")):
+        play.folder = str(tmp_path)
+        play.begin(name)
+    first, second = plays
+    switch_off(first)
+    second.call(name="node-2", done="claim")
+    first.turn = LOST
+    first.call(failed=LOST, task="Record that it is off")
+    (result,) = first.turn["report"]["content"]["nodes"]
+    assert (result["name"], result["result"]) == ("node-1", "failed")
+    assert (cluster.marks()["failover"]["result"], "claim" in cluster.marks()) == ("failed", False)
 
 
 def test_a_run_that_has_lost_its_name_begins_nothing(cluster):
