@@ -1535,10 +1535,17 @@ MUTANTS = [
         "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_its_key_stays",
     ),
     Mutant(
+        "recovery-of-the-host-of-another-namespace",
+        7,
+        "A node names a host of another namespace in its record, and the user has given only the name of the host.",
+        Code("unknown_host", "settings.bare_metal_host_namespace", "host[0]"),
+        "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_the_user_names_it",
+    ),
+    Mutant(
         "undo-of-the-host-in-a-forged-record",
         7,
         "A node names the host of another cluster in its record, comes back, and the failover switches that host on.",
-        Code("_Turn._check_host", "journey_rules.unknown_host(progress)", "''"),
+        Code("_Turn._check_host", "journey_rules.unknown_host(progress, self._settings)", "''"),
         "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_its_key_stays_if_the_node_comes_back",
     ),
     Mutant(

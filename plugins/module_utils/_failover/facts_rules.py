@@ -33,6 +33,7 @@ class Settings:
     then: tuple[str, ...] = ()
     key: str = "holdfast-failover"
     bare_metal_host: str = ""
+    bare_metal_host_namespace: str = ""
     soft_timeout: int = 120
     delete_node: bool = False
     force: bool = False

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._api.names import FAILOVER, NAMESPACE
-from .._fencing.key_rules import BASE
 from .._shared.bounds import some
-from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, LOOK, METAL3, REDFISH, Facts, Host, Progress
+from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, LOOK, METAL3, REDFISH, Facts, Host, Progress, Settings
 from .rules import (
     AUDIT,
     CLAIM,
@@ -420,7 +419,7 @@ def _another_host_back(facts: Facts) -> Step | None:
     """Check that the host is the one that was switched off: its key may keep a machine of another cluster off."""
     if facts.progress.step != POWER_ON or not facts.known.get("key"):
         return None
-    why = unknown_host(facts.progress)
+    why = unknown_host(facts.progress, facts.settings)
     if not why:
         return None
     if facts.host_before is None:
@@ -430,20 +429,22 @@ def _another_host_back(facts: Facts) -> Step | None:
     return Step(REFUSE, f"{why} Nothing was switched on.") if kept else None
 
 
-def unknown_host(progress: Progress) -> str:
+def unknown_host(progress: Progress, settings: Settings) -> str:
     """Return why the key must not be removed from the host: only the Node's record names that host; else empty."""
     node, known, found, stated = progress.node, progress.facts, progress.host, progress.stated
     host = (known.get("namespace"), known.get("host"))
-    # This run has found the host, or the history has it.
-    if host in ((found.get("namespace"), found.get("name")), (stated.get("namespace"), stated.get("host"))):
+    # Another cluster may have a host of the same name in another namespace.
+    named = (settings.bare_metal_host_namespace, settings.bare_metal_host)
+    # This run has found the host, the history has it, or the user names it.
+    if host in ((found.get("namespace"), found.get("name")), (stated.get("namespace"), stated.get("host")), named):
         return ""
     place = "/".join(map(str, host))
     return (
         f"The annotation {FAILOVER} of Node {node} says that its failover keeps BareMetalHost {place} off, but the "
         f"ConfigMap {NAMESPACE}/{AUDIT} does not say so. A node can write its own annotations, so the key stays. Find "
-        f"out which host the machine is. If it is {place}, remove the annotation {BASE}/{known.get('key')} from that "
-        f"host. Otherwise remove the annotation of the Node (kubectl annotate node {node} {FAILOVER}-). Then run the "
-        "playbook holdfast.kubernetes.recover."
+        f"out which host the machine is. If it is {place}, set failover_bare_metal_host and "
+        "failover_bare_metal_host_namespace to it. Otherwise remove the annotation of the Node (kubectl annotate node "
+        f"{node} {FAILOVER}-). Then run the playbook holdfast.kubernetes.recover."
     )
 
 

@@ -475,7 +475,7 @@ class _Turn:
             Refused: Only the Node names the host; or the Node has booted, while its host is still off.
         """
         progress = self._progress
-        if why := journey_rules.unknown_host(progress):
+        if why := journey_rules.unknown_host(progress, self._settings):
             raise Refused(why, node=progress.node)
         node = self._context.cluster.find(paths.node(progress.node))
         if node is None or not booted_since(node, progress.record_boot_id or "", progress.facts):

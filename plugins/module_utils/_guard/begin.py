@@ -17,8 +17,9 @@ from .._capi.find import MACHINE
 from .._capi.hook_info import deletion_hook_info
 from .._capi.hooks import deletion_hook
 from .._capi.rules import NOT_DELETING
+from .._progress import last_answer
 from . import begin_rules as rules
-from .journey import selection_of
+from .journey import answer_key, selection_of
 from .steps import take_machine
 
 _TRIES, _PAUSE = 30, 10.0
@@ -59,6 +60,10 @@ class _Begin:
         steps = rules.steps(given, check_mode=self._context.check_mode)
         who = params["who"]
         run = given.get("run") or who["job"] or f"{who['host']}/{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+        run = f"{run}/{random.randrange(1000000)}"  # noqa: S311 - an id, no secret
+        # A worker whose first task fails has done nothing. Without the playbook, its number is 0.
+        for worker in range(given["parallel"] + 1):
+            last_answer.keep(self._context.folder, answer_key(run, str(worker)), {"begun": run})
         return {
             "changed": self._changed,
             "steps": steps,
@@ -67,7 +72,7 @@ class _Begin:
             "begun": {
                 "settings": dict(given),
                 "playbook_dir": params["playbook_dir"],
-                "run": f"{run}/{random.randrange(1000000)}",  # noqa: S311 - an id, no secret
+                "run": run,
                 "holder": given.get("holder") or who["person"],
                 "ends": int(time.time()) + given["timeout"],
                 "serves": rules.SERVE in steps,

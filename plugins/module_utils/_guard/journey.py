@@ -36,7 +36,7 @@ _TURN = 300
 
 def machine_guard_step(context: Context, params: Params) -> Result:
     """Record the outcome of the last step, and answer the next one; see the module of the same name."""
-    key = f"machine_guard_step {params['begun']['run']} {params['worker']}"
+    key = answer_key(params["begun"]["run"], params["worker"])
     # Without it, the last task failed before its module answered, or this is the first step.
     journey = _Journey(context, {**params, "last": params.get("last") or last_answer.last(context.folder, key)})
     try:
@@ -46,6 +46,11 @@ def machine_guard_step(context: Context, params: Params) -> Result:
         raise
     finally:
         last_answer.keep(context.folder, key, journey.kept)
+
+
+def answer_key(run: str, worker: str) -> str:
+    """Return the key of the last answer of a worker."""
+    return f"machine_guard_step {run} {worker}"
 
 
 class _Journey:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
@@ -171,14 +172,11 @@ def wait_for_daemon_pods(
 def _is_ready_nowhere(cluster: Cluster, pod: Pod) -> bool:
     """Return whether no node has a Ready pod of the same DaemonSet, so that this node is not the reason."""
     path = paths.one(paths.namespaced("apis/apps/v1", pod.namespace, "daemonsets"), pod.controller_name)
-    try:
+    # Without the right to read it, or in another API group, as OpenKruise has, its pods are waited for.
+    with suppress(ApiFailure):
         daemonset = cluster.find(path)
-    except ApiFailure as error:
-        if error.status != 403:
-            raise
-        return False
-    # A DaemonSet of another API group, as OpenKruise has, is not found here.
-    return daemonset is not None and is_ready_nowhere(daemonset)
+        return daemonset is not None and is_ready_nowhere(daemonset)
+    return False
 
 
 def _renew_time(lease: Object) -> str:

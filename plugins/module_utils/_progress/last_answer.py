@@ -29,10 +29,15 @@ def keep(folder: str, key: str, answer: Mapping[str, Any]) -> None:
     if not folder:
         return
     path = _path(folder, key)
-    with suppress(OSError):
-        new = path.with_suffix(f".{os.getpid()}")
+    new = path.with_suffix(f".{os.getpid()}")
+    try:
         new.write_text(json.dumps(answer))
         new.replace(path)
+    except OSError:
+        # For example on a full disk. No answer is better than an old one.
+        for left in (new, path):
+            with suppress(OSError):
+                left.unlink()
 
 
 def last(folder: str, key: str) -> dict[str, Any]:

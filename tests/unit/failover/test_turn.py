@@ -751,6 +751,17 @@ class TestHostOfAnotherCluster:
         stopped = Play(cluster, run="r2", fence="metal3", given=(), key="k").go()
         assert (stopped["result"], removed) == ("failed", [])
 
+    @pytest.mark.parametrize(("namespace", "result"), [("m", "recovered"), ("n", "failed"), ("", "failed")])
+    def test_the_user_names_it(self, cluster, namespace, result):
+        """The history was lost."""
+        del cluster.objects[AUDIT]
+        self.write(cluster, host="theirs")
+        named = {"bare_metal_host": "theirs", "bare_metal_host_namespace": namespace}
+        play = Play(cluster, run="r2", direction="recover", given=(), **named)
+        found = play.go()
+        assert (found["result"], "key" in play.done) == (result, result == "recovered")
+        assert ("set failover_bare_metal_host and" in found["detail"]) is (result == "failed")
+
     @pytest.mark.parametrize("host", ["h1", "without-a-key"])
     def test_others_are_no_obstacle(self, cluster, host):
         self.write(cluster, host=host)

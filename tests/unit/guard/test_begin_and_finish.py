@@ -15,6 +15,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import CannotHold
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import begin, finish, journey
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import last_answer
 
 GIVEN = {
     "hook": "backup",
@@ -45,7 +46,7 @@ MACHINES = [
 def start(monkeypatch):
     """Starts a guard; the hooks of each Machine are set as told."""
 
-    def act(errors=None, *, check_mode=False, **given):
+    def act(errors=None, *, check_mode=False, folder="", **given):
         log, left = [], {name: list(each) for name, each in (errors or {}).items()}
 
         def hook(_context, params):
@@ -59,7 +60,7 @@ def start(monkeypatch):
         monkeypatch.setattr(begin, "take_machine", lambda *_arguments: {"left": [{**MACHINES[0], "phase": "x"}]})
         monkeypatch.setattr(begin.time, "sleep", lambda _seconds: None)
         params = {"settings": {**GIVEN, **given}, "who": WHO, "playbook_dir": "/srv"}
-        return begin.machine_guard_begin(Context(params, check_mode), params), log
+        return begin.machine_guard_begin(Context(params, check_mode, folder=folder), params), log
 
     return act
 
@@ -71,6 +72,13 @@ class TestBegin:
         assert (found["steps"], found["workers"], found["changed"]) == (["serve", "report"], [1, 2], True)
         assert found["begun"]["run"].startswith("ci/")
         assert (found["begun"]["holder"], found["begun"]["serves"]) == ("ada@ci", True)
+
+    def test_each_worker_is_known_to_have_done_nothing(self, start, tmp_path):
+        """Its first task may fail before its module runs. Without the playbook, its number is 0."""
+        found, _log = start(folder=str(tmp_path))
+        run = found["begun"]["run"]
+        kept = [last_answer.last(str(tmp_path), journey.answer_key(run, worker)) for worker in ("0", "1", "2", "3")]
+        assert kept == [{"begun": run}, {"begun": run}, {"begun": run}, {}]
 
     def test_hooks_of_templates(self, start):
         _found, log = start(machines=[], templates=[{"kind": "MachineSet", "name": "t"}])

@@ -18,6 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import journey
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import last_answer
 from lab.patience import PATIENCE
 
 GIVEN = {
@@ -132,6 +133,12 @@ def test_a_step_that_fails_before_its_module_runs_does_not_forget_its_machine(wo
     (entry,) = found["kept"]["results"]
     assert (entry["work"], entry["result"]) == ("metal/m/pre-drain", "failed")
     assert world.log[-1] == "failed"
+
+
+def test_a_worker_whose_first_task_fails_before_its_module_runs_tries_again(world, tmp_path):
+    last_answer.keep(str(tmp_path), journey.answer_key("r", "1"), {"begun": "r"})
+    lost = {"msg": "The lookup plugin 'hashi_vault' failed: 503", "error": "", "status": ""}
+    assert step(None, lost, folder=str(tmp_path))["step"] == "continue"
 
 
 def test_a_worker_that_has_lost_its_answers_fails(world):
