@@ -179,7 +179,9 @@ class Machine(RuleBasedStateMachine):
             "metadata": {"annotations": {KEEP_CORDONED: "" if cordons and ours else None}},
             "spec": {"unschedulable": cordons or None},
         }
-        objects = api.write(self.state.objects, "judge", {**known, "kept": kept})
+        # Who uncordons a node in the middle of its reboot releases it. If its run is dead, the next one returns the slot.
+        excused = sorted({*known["excused"], *([name] if ours and not cordons else [])})
+        objects = api.write(self.state.objects, "judge", {**known, "kept": kept, "excused": excused})
         self.edits(f"a person {'cordons' if cordons else 'uncordons'} {name}", name, patch, objects)
 
     def edits(self, words: str, name: str, patch: dict[str, Any], objects: api.Objects | None = None) -> None:
