@@ -34,8 +34,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_r
 # What the objects do not show: the last operations that rebooted each node and did not fail on it since, as many as its
 # record keeps; and the nodes that lost their slot as allowed: they came back after a failure, or a person released
 # them. And which tasks of the user for a Machine ended well, and which guards were silent for so long that they counted
-# as dead.
-NOTHING: dict[str, Any] = {"reboots": {}, "excused": [], "kept": [], "tasks": [], "late": []}
+# as dead. And which run got the slot of a node outside its window, only to return it.
+NOTHING: dict[str, Any] = {"reboots": {}, "excused": [], "kept": [], "tasks": [], "late": [], "closed": {}}
 # The name and the owner of a guard's hooks.
 _HOOK, _OWNER = "machine-guard", "holdfast.kubernetes"
 LEDGERS = "/api/v1/namespaces/holdfast/configmaps/group."
@@ -118,7 +118,7 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
         if path.startswith(MACHINES) and after.get(path) is not machine:
             _hooks(machine, after, place)
     known = after["judge"].content
-    excused, reboots = set(known["excused"]), dict(known["reboots"])
+    excused, reboots, closed = set(known["excused"]), dict(known["reboots"]), dict(known["closed"])
     nodes = names(after)
     for ledger in ledgers(after):
         _budget(ledger, len(nodes), after)
@@ -128,10 +128,15 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
         if tainted(node) and not tainted(before[node_path(name)]):
             must(not machine["powered"], f"{name} is out of service, and its machine is on")
         if _cordoned(node) and not _cordoned(before[node_path(name)]):
-            excused.discard(name)
+            must(not has or closed.get(name) != has.run, f"{name} is cordoned outside the window")
+            # A reboot that was sent before a person released the node may still come.
+            if not machine["sent"]:
+                excused.discard(name)
+        if not has:
+            closed.pop(name, None)
         if has:
-            if not had and place is not None:
-                _grant(after, has, place, len(nodes))
+            if not had and place is not None and _grant(after, has, place, len(nodes)):
+                closed[name] = has.run
         elif had and (had.state == FAILED or words[0] == "the doctor" or _gives_up(place)):
             excused.add(name)
         if record_of(node).get("result") == "failed":
@@ -145,21 +150,21 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
         if name in known["kept"]:
             kept = node_rules.unschedulable(node.content)
             must(kept, f"promise 3: {name} is uncordoned, and a person had cordoned it")
-    content = {**known, "excused": sorted(excused), "reboots": reboots}
+    content = {**known, "excused": sorted(excused), "reboots": reboots, "closed": closed}
     return after if content == known else api.write(after, "judge", content)
 
 
-def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> None:
-    """Judge a slot by the settings of the run, and by the Nodes that it read last."""
+def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> bool:
+    """Judge a slot by the settings of the run, and by the Nodes that it read last.
+
+    Returns:
+        The window of the run is closed, and the node's reboot has not begun: the run may only return the slot.
+    """
     assert place.call is not None
     settings = place.call.params["settings"]
     ledger = next(ledger for ledger in ledgers(objects) if slot.node in ledger.slots)
     failed, most = ledger.failed(slot.operation), settings["max_failed"]
     must(failed <= most, f"promise 5: {failed} nodes failed, {most} may, and {slot.node} gets a slot")
-    if settings["windows"]:
-        node = objects[node_path(slot.node)]
-        began = record_in(node.content, slot.operation).get("phase") in WENT
-        must(began or _cordoned(node), f"{slot.node} gets a slot outside the window, and its reboot has not begun")
     if settings["count_others"]:
         away = {
             node_rules.name(item.content)
@@ -168,6 +173,9 @@ def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> None:
         }
         busy, allowed = away | set(ledger.slots), amount(settings["max_unavailable"], count)
         must(len(busy) <= allowed, f"promise 1: {sorted(busy)} are unavailable or have slots, and {allowed} may")
+    node = objects[node_path(slot.node)]
+    began = record_in(node.content, slot.operation).get("phase") in WENT or _cordoned(node)
+    return bool(settings["windows"]) and not began
 
 
 def _gives_up(place: Place | None) -> bool:
