@@ -86,6 +86,10 @@ options:
       - Who runs this, for O(done=nothing).
     type: dict
     default: {}
+  inventory_host:
+    description:
+      - The host of the playbook. Its last answer is kept for a later task that fails before its module runs.
+    type: str
   unchecked_redfish_uri:
     description:
       - The URL of the machine at its BMC, for O(done=settings). It may have a password in it.
@@ -214,10 +218,6 @@ progress:
   description: How far this run has come with the node.
   type: dict
   returned: always
-token:
-  description: Under what the last answer of this run is kept, for a later task that fails before its module runs.
-  type: str
-  returned: always
 report:
   description: The results of the nodes so far.
   type: dict
@@ -280,6 +280,7 @@ SPEC: dict[str, Any] = {
         "checked": {"type": "list", "elements": "dict", "default": []},
         "node_name": {"type": "str"},
         "who": {"type": "dict", "default": {}},
+        "inventory_host": {"type": "str"},
         "unchecked_redfish_uri": {"type": "str", "no_log": True},
         "redfish_uri": {"type": "str"},
         "quorum_command": {"type": "str", "no_log": True},

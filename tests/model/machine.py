@@ -179,7 +179,7 @@ class Machine(RuleBasedStateMachine):
             "metadata": {"annotations": {KEEP_CORDONED: "" if cordons and ours else None}},
             "spec": {"unschedulable": cordons or None},
         }
-        # Who uncordons a node in the middle of its reboot releases it. If its run is dead, the next one returns the slot.
+        # A person who uncordons a node in the middle of its reboot releases it: the next run may return its slot.
         excused = sorted({*known["excused"], *([name] if ours and not cordons else [])})
         objects = api.write(self.state.objects, "judge", {**known, "kept": kept, "excused": excused})
         self.edits(f"a person {'cordons' if cordons else 'uncordons'} {name}", name, patch, objects)

@@ -192,9 +192,7 @@ def _machine(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def unfinished(entry: Mapping[str, Any]) -> bool:
     """Return whether the node was fenced, or may have been, and is not known to be back."""
-    return entry["result"] not in (RECOVERED, STOPPED) and any(
-        step.get("step") not in (CLAIM, *RESULTS) for step in entry["steps"]
-    )
+    return entry["result"] not in (RECOVERED, STOPPED) and _phases(entry)[-1:] not in ([], [CLAIM])
 
 
 def unfinished_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -208,8 +206,12 @@ def deleted(entry: Mapping[str, Any]) -> bool:
     """Return whether everything has moved, so that the failover accounts for a Node that no longer exists."""
     if entry["result"] == MOVED:
         return True
-    phases = [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
-    return entry["result"] not in (RECOVERED, STOPPED) and phases[-1:] == [DELETING]
+    return entry["result"] not in (RECOVERED, STOPPED) and _phases(entry)[-1:] == [DELETING]
+
+
+def _phases(entry: Mapping[str, Any]) -> list[Any]:
+    """Return the phases in their order. If nothing was sent, a failover goes back to its claim."""
+    return [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
 
 
 def way_of(facts: Mapping[str, Any]) -> dict[str, Any]:

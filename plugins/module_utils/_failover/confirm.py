@@ -19,7 +19,7 @@ from .._progress.event_rules import waits
 from . import rules
 
 T = TypeVar("T")
-# Ready may change once without a sign of life: from False to Unknown, when the node controller gives the node up.
+# Without a sign of life, Ready changes twice at most: its kubelet reports False, and the node controller sets Unknown.
 _ROUNDS = 3
 
 
@@ -55,8 +55,8 @@ def confirm(context: Context, node: Object, seconds: float, confirmed: str = "")
     return found
 
 
-def while_ready_changes(act: Callable[[], T]) -> T:
-    """Confirm and act, again if the condition Ready changes in between.
+def again_if_ready_changes(act: Callable[[], T]) -> T:
+    """Confirm and act, again if the condition Ready changes meanwhile.
 
     Raises:
         ReadyChanged: It has changed each time.

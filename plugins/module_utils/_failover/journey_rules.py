@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._api.names import FAILOVER, NAMESPACE
+from .._fencing.key_rules import BASE
 from .._shared.bounds import some
 from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, LOOK, METAL3, REDFISH, Facts, Host, Progress, Settings
 from .rules import (
@@ -432,19 +433,20 @@ def _another_host_back(facts: Facts) -> Step | None:
 def unknown_host(progress: Progress, settings: Settings) -> str:
     """Return why the key must not be removed from the host: only the Node's record names that host; else empty."""
     node, known, found, stated = progress.node, progress.facts, progress.host, progress.stated
-    host = (known.get("namespace"), known.get("host"))
+    namespace, name = host = (known.get("namespace"), known.get("host"))
+    by_run, by_history = (found.get("namespace"), found.get("name")), (stated.get("namespace"), stated.get("host"))
     # Another cluster may have a host of the same name in another namespace.
-    named = (settings.bare_metal_host_namespace, settings.bare_metal_host)
-    # This run has found the host, the history has it, or the user names it.
-    if host in ((found.get("namespace"), found.get("name")), (stated.get("namespace"), stated.get("host")), named):
+    by_user = (settings.bare_metal_host_namespace, settings.bare_metal_host)
+    if all(host) and host in (by_run, by_history, by_user):
         return ""
-    place = "/".join(map(str, host))
+    place = f"{namespace}/{name}"
     return (
         f"The annotation {FAILOVER} of Node {node} says that its failover keeps BareMetalHost {place} off, but the "
         f"ConfigMap {NAMESPACE}/{AUDIT} does not say so. A node can write its own annotations, so the key stays. Find "
-        f"out which host the machine is. If it is {place}, set failover_bare_metal_host and "
-        "failover_bare_metal_host_namespace to it. Otherwise remove the annotation of the Node (kubectl annotate node "
-        f"{node} {FAILOVER}-). Then run the playbook holdfast.kubernetes.recover."
+        f"out which host the machine is. If it is {place}, add -e failover_bare_metal_host={name} "
+        f"-e failover_bare_metal_host_namespace={namespace}, or remove the annotation {BASE}/{known.get('key')} from "
+        f"that host. Otherwise remove the annotation of the Node (kubectl annotate node {node} {FAILOVER}-). Then run "
+        "the playbook holdfast.kubernetes.recover."
     )
 
 

@@ -29,7 +29,7 @@ from .._fencing.redfish import Bmc
 from .._fencing.redfish_rules import OFF, ON, BmcFailure, System
 from .._fencing.still_down_rules import check_still_down
 from . import rules, ways_rules
-from .confirm import while_ready_changes
+from .confirm import again_if_ready_changes
 from .ending_rules import NOTHING_WRITTEN
 from .facts_rules import FENCE_AGENT, METAL3, REDFISH
 from .record import failover_record
@@ -115,7 +115,7 @@ def _switch_off(context: Context, params: Params, machine: _Machine) -> Result:
         return True
 
     try:
-        last_look.repeat(attempt)
+        again_if_ready_changes(lambda: last_look.repeat(attempt))
         if not context.check_mode:
             machine.wait(OFF)
     except HoldfastError as error:
@@ -129,9 +129,13 @@ def _keep_off(context: Context, params: Params) -> Result:
     sent = False
     try:
         if params["facts"]["mode"] == SOFT:
-            with suppress(TimedOut):
+            try:
                 return _keep_off_by(context, params, SOFT, params["soft_timeout"])
-            sent = True
+            except TimedOut as error:
+                # The look may have timed out, before the request.
+                sent = bool(error.fields.get("sent"))
+                if not sent:
+                    raise
         return _keep_off_by(context, params, HARD, params["timeout"])
     except HoldfastError as error:
         error.fields["sent"] = sent or error.fields.get("sent", False)
@@ -143,7 +147,7 @@ def _keep_off_by(context: Context, params: Params, mode: str, patience: int) -> 
         record = _record(context, {**params, "facts": {**params["facts"], "mode": mode}})
         return _annotate(context, params, mode, record, patience)
 
-    return while_ready_changes(attempt)
+    return again_if_ready_changes(attempt)
 
 
 def _annotate(context: Context, params: Params, mode: str, record: Mapping[str, Any], patience: int) -> Result:

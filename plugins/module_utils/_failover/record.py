@@ -28,7 +28,7 @@ from .._fencing import still_down_rules
 from .._fencing.still_down_rules import down_since
 from . import audit, audit_rules, rules
 from . import taint_rules as out_of_service
-from .confirm import confirm, while_ready_changes
+from .confirm import confirm
 from .rules import Change
 
 
@@ -53,7 +53,7 @@ def failover_record(context: Context, params: Params) -> Result:
     Raises:
         ClaimLost: The run does not have the claim.
         CameBack: The node is Ready, or has booted since the failover began.
-        ReadyChanged: Its condition Ready keeps changing.
+        ReadyChanged: Its condition Ready has changed since it was confirmed.
         Held: Someone holds it.
         Refused: The record was removed.
         TimedOut: The node still reports that it is shutting down.
@@ -68,8 +68,11 @@ def failover_record(context: Context, params: Params) -> Result:
             _await_end_of_shutdown(cluster, name, Deadline(params["wait_timeout"]))
         # The record is deleted with the Node, so the result is recorded only after the deletion.
         last = params["delete_node"]
-        before, after, record = while_ready_changes(
-            lambda: _confirm_and_record(context, {**params, "result": None} if last else params)
+        confirmed = ""
+        if params["look"] and params.get("phase") == rules.FENCING:
+            confirmed = _confirm(context, name, params["confirm_seconds"])
+        before, after, record = retry_conflicts(
+            lambda: _attempt(context, {**params, "result": None} if last else params, confirmed)
         )
         versions = {"node": after["metadata"]["resourceVersion"], **_host_version(params)}
         entry = audit.note(cluster, name, record, versions, params.get("facts"))
@@ -164,13 +167,6 @@ def take_over(
             audit.close(cluster, over, run=run, result=rules.RECOVERED, detail=detail, facts={})
     audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]}, stated)
     return node, record
-
-
-def _confirm_and_record(context: Context, params: Params) -> tuple[Object, Object, dict[str, Any]]:
-    confirmed = ""
-    if params["look"] and params.get("phase") == rules.FENCING:
-        confirmed = _confirm(context, params["name"], params["confirm_seconds"])
-    return retry_conflicts(lambda: _attempt(context, params, confirmed))
 
 
 def _confirm(context: Context, name: str, seconds: float) -> str:

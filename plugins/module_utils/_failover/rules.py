@@ -162,7 +162,8 @@ def broken_facts(facts: Mapping[str, Any]) -> list[str]:
     counted = isinstance(counts, dict) and all(isinstance(count, int) for count in counts.values())
     evidence = isinstance(facts.get("evidence") or {}, dict)
     way = [name for name in WAY if not isinstance(facts.get(name) or "", str)]
-    key = [] if not facts.get("key") or _has_texts(facts, ("host", "namespace")) else ["key without host"]
+    place = _has_texts(facts, ("host", "namespace")) and facts["host"] and facts["namespace"]
+    key = [] if place or not facts.get("key") else ["key without host"]
     return [*lists, *(() if counted else ("left_out",)), *(() if evidence else ("evidence",)), *way, *key]
 
 

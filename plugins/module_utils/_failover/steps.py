@@ -29,7 +29,7 @@ from .._reboot.quorum_rules import is_control_plane
 from . import audit, audit_rules, rules
 from . import record as writer
 from . import taint_rules as out_of_service
-from .confirm import confirm, while_ready_changes
+from .confirm import again_if_ready_changes, confirm
 from .facts_rules import ATTESTATION
 from .rules import DONE, FENCE
 
@@ -87,9 +87,12 @@ class _FailoverStep:
             self._check(node, record)
             self._before(node, {})
             # What an earlier run saw may be old. A node that stayed down is confirmed at once.
-            node = while_ready_changes(lambda: self._confirm(read_node(self._cluster, self._name)))
-            record = rules.open_record(node)
-            step = rules.next_step(node, record)
+            if rules.seconds_to_confirm(node, self._params["confirm_seconds"], self._cluster.now()) > 0:
+                node = again_if_ready_changes(lambda: self._confirm(read_node(self._cluster, self._name)))
+                record = rules.open_record(node)
+                step = rules.next_step(node, record)
+                if step == FENCE:
+                    self._check(node, record)
         confirmed = down_since(node) if step == FENCE else ""
         try:
             self._claim(record, node)
@@ -97,14 +100,10 @@ class _FailoverStep:
             # A caller that waits for the claim first checks what the step needs.
             error.fields["step"] = step
             raise
-        try:
-            return while_ready_changes(lambda: self._begin_there(confirmed))
-        except HoldfastError:
-            self._release()
-            raise
+        return self._claimed(lambda: again_if_ready_changes(lambda: self._begin_there(confirmed)))
 
     def _begin_there(self, confirmed: str) -> Result:
-        """During the wait for the claim, another run may have worked on the node."""
+        """Look again under the claim, because another run may have worked on the node, and take the record over."""
         node = read_node(self._cluster, self._name)
         if rules.next_step(node, rules.open_record(node)) == FENCE:
             with runs.heartbeat(self._cluster, self._run):
@@ -150,7 +149,6 @@ class _FailoverStep:
     ) -> Result:
         """Take over the record, unless nothing is left to do."""
         if step == DONE:
-            self._release()
             return self._result(node, record, step)
         node, taken = writer.take_over(
             self._context, self._params, node, step=step, waited=self._deadline.elapsed, entry=entry
@@ -192,20 +190,19 @@ class _FailoverStep:
         node = self._cluster.find(paths.node(self._name))
         if node is None:
             return self._recover_deleted_node()
-        record, entry, step = self._read_for_recovery(node)
+        record, _entry, step = self._read_for_recovery(node)
         if step == DONE:
             return self._result(node, record, step)
         self._claim(record, node)
-        try:
-            node = read_node(self._cluster, self._name)
-            record, entry, step = self._read_for_recovery(node)
-            if known := record or (entry and {**entry, "facts": audit_rules.facts_of(entry)}):
-                self._before(node, known)
-            stated = self._stated(record, entry)
-            return {**self._begin(node, record, step, entry), "stated": stated}
-        except HoldfastError:
-            self._release()
-            raise
+        return self._claimed(self._begin_back)
+
+    def _begin_back(self) -> Result:
+        node = read_node(self._cluster, self._name)
+        record, entry, step = self._read_for_recovery(node)
+        if known := record or (entry and {**entry, "facts": audit_rules.facts_of(entry)}):
+            self._before(node, known)
+        stated = self._stated(record, entry)
+        return {**self._begin(node, record, step, entry), "stated": stated}
 
     def _stated(self, record: Mapping[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return how the machine was switched off by the history, which no node can write."""
@@ -277,6 +274,17 @@ class _FailoverStep:
         if resumes and self._taken_from and not self._context.check_mode:
             # This run finishes its work. A node can write the name of a live run into its claim, whose Lease stays.
             runs.end_dead(self._cluster, self._taken_from)
+
+    def _claimed(self, begin: Callable[[], Result]) -> Result:
+        """Begin under the claim, and return the claim if that fails, or if nothing is left to do."""
+        try:
+            found = begin()
+        except HoldfastError:
+            self._release()
+            raise
+        if found["step"] == DONE:
+            self._release()
+        return found
 
     def _wait_for_claim(self, operation: str) -> None:
         first, direction = "", self._params["direction"]

@@ -30,6 +30,7 @@ from .._progress import last_answer
 from .._reboot.quorum_rules import is_control_plane
 from . import ending_rules, journey_rules, ways_rules
 from .audit_rules import way_of
+from .confirm import again_if_ready_changes
 from .ending_rules import Undone, failure_of
 from .facts_rules import (
     ATTESTATION,
@@ -71,31 +72,25 @@ def failover_turn(context: Context, params: Params) -> Result:
     if done == SETTINGS:
         return _check(params)
     if done == NOTHING:
-        return _kept(context, _begin_run(context, params))
+        return _kept(context, params, _begin_run(context, params))
     if "report" not in params["turn"]:
         # The last task failed before its module answered.
-        params = {**params, "turn": _last(context, params["name"])}
+        params = {**params, "turn": last_answer.last(context.folder, _key(params))}
     turn = _Turn(context, params)
     if params.get("failed") is not None:
-        return _kept(context, turn.fail(params["failed"]))
-    return _kept(context, turn.begin() if done == CLAIM else turn.go_on())
+        return _kept(context, params, turn.fail(params["failed"]))
+    return _kept(context, params, turn.begin() if done == CLAIM else turn.go_on())
 
 
-def _kept(context: Context, answer: Result) -> Result:
-    """Keep the answer for the run: its report has the results of the nodes before."""
-    if answer["token"]:
-        last_answer.keep(context.folder, _key("run", answer["token"]), answer)
+def _kept(context: Context, params: Params, answer: Result) -> Result:
+    """Keep the answer: its report has the results of the nodes before."""
+    last_answer.keep(context.folder, _key(params), answer)
     return answer
 
 
-def _last(context: Context, node: str) -> dict[str, Any]:
-    """The last answer of the run that works on the node; empty if there is none."""
-    token = last_answer.last(context.folder, _key("node", node)).get("token")
-    return last_answer.last(context.folder, _key("run", token)) if token else {}
-
-
-def _key(kind: str, name: str) -> str:
-    return f"failover_turn of {kind} {name}"
+def _key(params: Params) -> str:
+    """A host of the playbook works on one node after the other."""
+    return f"failover_turn on host {params.get('inventory_host') or ''}"
 
 
 def _check(params: Params) -> Result:
@@ -119,12 +114,7 @@ def _begin_run(context: Context, params: Params) -> Result:
     started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     # Two installations of AWX may have jobs of the same number.
     run = params["settings"].get("run") or f"{who['job'] or who['host'] + '/' + started}-{secrets.randbelow(1_000_000)}"
-    # The user may give several hosts of a playbook the same name for their runs.
-    token = secrets.token_hex(8)
-    for item in params["checked"]:
-        # A call without the last answer knows only its node.
-        last_answer.keep(context.folder, _key("node", item["name"]), {"token": token})
-    return {"changed": False, "step": "", "steps": [], "token": token, "report": _empty_report(run, context)}
+    return {"changed": False, "step": "", "steps": [], "report": _empty_report(run, context)}
 
 
 def _empty_report(run: str, context: Context) -> dict[str, Any]:
@@ -153,7 +143,6 @@ class _Turn:
             more["agent"] = {"agent": agent.name, "plug": agent.plug}
         self._settings = settings_of({**self._given, **more})
         known = params["turn"]
-        self._token = str(known.get("token") or "")
         self._report: dict[str, Any] = known.get("report") or _empty_report("", context)
         self._progress = progress_of(known.get("progress") or {})
         if self._progress.fence:
@@ -200,7 +189,7 @@ class _Turn:
     def _known(self) -> Result:
         """What the next call needs after a failure, which is none of the role's steps."""
         self._progress = replace(self._progress, doing=())
-        return {"progress": self._progress.to_data(), "token": self._token, "report": self._report}
+        return {"progress": self._progress.to_data(), "report": self._report}
 
     def _claim(self) -> Result:
         progress = self._progress
@@ -401,20 +390,18 @@ class _Turn:
 
     def _record(self, facts: Facts, step: Step) -> Facts:
         record, progress = step.record, self._progress
-        done = failover_record(
-            self._context,
-            {
-                "name": progress.node,
-                "operation": progress.operation,
-                "run": progress.run,
-                "override_holds": self._given.get("override_holds", False),
-                "wait_timeout": 120,
-                "confirm_seconds": self._given.get("confirm_seconds") or 0,
-                **asdict(record),
-                "result": record.result or None,
-                "host_version": record.host_version or None,
-            },
-        )
+        params = {
+            "name": progress.node,
+            "operation": progress.operation,
+            "run": progress.run,
+            "override_holds": self._given.get("override_holds", False),
+            "wait_timeout": 120,
+            "confirm_seconds": self._given.get("confirm_seconds") or 0,
+            **asdict(record),
+            "result": record.result or None,
+            "host_version": record.host_version or None,
+        }
+        done = again_if_ready_changes(lambda: failover_record(self._context, params))
         self._changed |= done["changed"]
         self._entry = done["entry"]
         self._progress = replace(progress, runs=tuple(done["entry"].get("runs") or ()))
@@ -434,10 +421,10 @@ class _Turn:
     def fail(self, failed: Mapping[str, Any]) -> Result:
         """Leave the node in order after a failure. Each write is tried, even if another one fails."""
         failure = failure_of(failed, self._params.get("task") or "")
-        before = self._progress.node != self._params["name"]
+        of_another_node = self._progress.node != self._params["name"]
         # Each answer has the name of the run, so without a name, there was no answer.
-        lost = before and not self._run
-        if before:
+        lost = of_another_node and not self._run
+        if of_another_node:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
         progress = self._progress = self._by(failed)
         ending = ending_rules.LOST if lost else ending_rules.after_failure(progress, failure)
@@ -449,14 +436,18 @@ class _Turn:
         result = FAILED if why_not else ending.result
         record = journey_rules.Record(result=result, detail=failure.why + ending.advice)
         facts = Facts(self._settings, progress, CLAIM)
-        unrecorded = self._try(lambda: self._record_failure(facts, record)) if ending.record else ""
+        untouched = ending.undo and result == FAILED and not why_not
+        unrecorded = self._try(lambda: self._record_failure(facts, record, untouched)) if ending.record else ""
         undone = Undone(why_not, unrecorded, self._entry)
         self._progress = replace(self._progress, doing=(), under_way=False)
         self._step = Step(journey_rules.ENDED, failure.why)
         self._note(ending_rules.result_of_failure(self._progress, failure, ending, undone))
         return self._result()
 
-    def _record_failure(self, facts: Facts, record: journey_rules.Record) -> None:
+    def _record_failure(self, facts: Facts, record: journey_rules.Record, untouched: bool) -> None:
+        if untouched:
+            # The phase of a power-off is recorded before its request. The next run must not count the node as fenced.
+            self._record(facts, Step(journey_rules.RECORD, record=journey_rules.Record(CLAIM)))
         try:
             self._record(facts, Step(journey_rules.RECORD, record=record))
         except NotFound:
@@ -533,7 +524,6 @@ class _Turn:
             "then": [{**way, "bmc": self._bmc() if way["method"] == REDFISH else {}} for way in self._step.then],
             "evidence": self._proof(),
             "progress": progress.to_data(),
-            "token": self._token,
             "report": self._report,
         }
 

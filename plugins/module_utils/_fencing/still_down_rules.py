@@ -48,19 +48,17 @@ def check_still_down(node: Object, record: Mapping[str, Any], confirmed: str = "
         CameBack: The node is Ready, or has booted since the failover began.
         ReadyChanged: It may have been Ready meanwhile.
     """
-    name = node_rules.name(node)
-    if not came_back(node, record):
-        check_not_changed(node, confirmed)
-        return
-    booted = f"has booted again (boot ID {node_rules.boot_id(node)})"
-    what = "is Ready again" if node_rules.ready(node) else booted
-    raise CameBack(
-        f"Node {name} {what}: its pods may run there, so it is neither switched off nor declared out of service. Find "
-        "out why it was down; run it again if it goes down again.",
-        node=name,
-        boot_id=node_rules.boot_id(node),
-        ready=node_rules.ready(node),
-    )
+    if came_back(node, record):
+        name, booted = node_rules.name(node), f"has booted again (boot ID {node_rules.boot_id(node)})"
+        what = "is Ready again" if node_rules.ready(node) else booted
+        raise CameBack(
+            f"Node {name} {what}: its pods may run there, so it is neither switched off nor declared out of service. "
+            "Find out why it was down; run it again if it goes down again.",
+            node=name,
+            boot_id=node_rules.boot_id(node),
+            ready=node_rules.ready(node),
+        )
+    check_not_changed(node, confirmed)
 
 
 def check_not_changed(node: Object, confirmed: str) -> None:
@@ -77,8 +75,7 @@ def check_not_changed(node: Object, confirmed: str) -> None:
     name = node_rules.name(node)
     raise ReadyChanged(
         f"The condition Ready of node {name} was {confirmed}, and is {down_since(node)}, so it may have been Ready "
-        "in between, and its pods may run there. This look has not switched it off. Find out why it changes; run it "
-        "again if the node stays down.",
+        "meanwhile. Find out why the condition changes; run it again if the node stays down.",
         node=name,
         why="changed",
     )

@@ -60,7 +60,7 @@ class Play:
         self.cluster, self.direction, self.given, self.uri = cluster, direction, given, uri
         self.settings = {**SETTINGS, **settings}
         self.commands, self.done, self.failing = [], [], {}
-        self.failed, self.said, self.folder = [], [], ""
+        self.failed, self.said, self.folder, self.host = [], [], "", "localhost"
         self.turn = {"report": self._empty(run)}
 
     @staticmethod
@@ -74,6 +74,7 @@ class Play:
             "settings": self.settings,
             "given": list(self.given),
             "redfish_uri": self.uri,
+            "inventory_host": self.host,
             "turn": self.turn,
             **options,
         }

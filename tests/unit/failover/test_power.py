@@ -106,6 +106,16 @@ def test_it_becomes_a_hard_one(monkeypatch, cluster):
     assert cluster.marks()["failover"]["facts"]["mode"] == "hard"
 
 
+def test_a_node_that_still_shuts_down_was_not_requested_to(monkeypatch, cluster):
+    """The look timed out, and no soft power-off was sent. So no hard one follows."""
+    reason = "node is shutting down"
+    ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": reason}
+    cluster.objects[paths.node("node-1")]["status"]["conditions"] = [ready]
+    failed, asked = switch(monkeypatch, cluster, {}, timeout=0)
+    assert (failed.kind, failed.fields["why"], failed.fields["sent"]) == ("timed_out", "shutting_down", False)
+    assert asked == []
+
+
 def test_it_is_hard_at_once(monkeypatch, cluster):
     _done, asked = switch(monkeypatch, cluster, {}, facts={**FACTS, "mode": "hard"})
     assert asked == [("hard", 9)]

@@ -13,7 +13,7 @@ from unit.failover.play import ready_is
 from unit.reboot.memory_cluster import AT, NOW, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
@@ -214,7 +214,7 @@ def test_one_whose_condition_keeps_changing_is_not_claimed(monkeypatch):
         return api.find(paths.node("node-1"))
 
     monkeypatch.setattr(confirm, "wait_for", changes)
-    with pytest.raises(Refused, match="Find out why it changes") as refused:
+    with pytest.raises(Refused, match="Find out why the condition changes") as refused:
         step(cluster)
     assert (refused.value.fields["why"], cluster.writes) == ("changed", [])
 
@@ -237,3 +237,17 @@ def test_one_that_another_run_has_given_back_during_the_wait_for_the_claim_is_wa
     monkeypatch.setattr(confirm, "wait_for", stays_down)
     assert step(cluster)["step"] == FENCE
     assert waits == [25]
+
+
+def test_one_that_is_held_during_its_confirmation_stays_as_it_is(monkeypatch):
+    """The claim of a dead run stays, too."""
+    cluster = silent_node({**RECORD, "phase": "claim", "result": ""}, since=5)
+
+    def is_held(api, *_arguments):
+        cluster.hold()
+        return api.find(paths.node("node-1"))
+
+    monkeypatch.setattr(confirm, "wait_for", is_held)
+    with pytest.raises(Held):
+        step(cluster)
+    assert cluster.writes == []

@@ -15,17 +15,19 @@ from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    Held,
     HoldfastError,
     TimedOut,
     Unreachable,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import confirm
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit_rules, confirm
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import turn as turns
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.journey_rules import (
     FAILOVER_STEPS,
     RECOVER_STEPS,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.steps import _FailoverStep
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import ReadyChanged
 
 
 class Killed(BaseException):
@@ -174,6 +176,28 @@ def test_a_node_that_was_ready_meanwhile_and_has_just_stopped_is_not_fenced(clus
     assert (result["result"], cluster.marks(), cluster.cordoned()) == ("stopped", {}, False)
 
 
+@pytest.mark.parametrize(
+    "error", [Held("Node node-1 is held."), ReadyChanged("Ready was False, and is Unknown.", why="changed")]
+)
+def test_a_node_to_whose_machine_nothing_was_sent_does_not_count_as_fenced(cluster, error):
+    """The phase of the power-off is recorded before its request."""
+    play = Play(cluster)
+    switched = play.act
+
+    def refused(name, arguments):
+        found = switched(name, arguments)
+        if name == "failover_power":
+            error.fields["sent"] = False
+            raise error
+        return found
+
+    play.act = refused
+    assert play.go()["result"] == "failed"
+    assert (cluster.marks(), cluster.cordoned()) == ({}, False)
+    assert not audit_rules.unfinished(entry(cluster))
+    assert Play(cluster, run="r2").go()["result"] == "moved"
+
+
 LOST = {"failed": True, "msg": "The lookup plugin 'hashi_vault' failed: 503"}
 
 
@@ -218,11 +242,10 @@ def test_an_answer_is_kept_once_however_many_nodes_the_run_has(cluster, tmp_path
 def test_hosts_whose_runs_have_the_same_name_keep_their_own_answers(cluster, tmp_path):
     """Two hosts of a playbook with the same failover_run, each with its own node."""
     cluster.node("node-2", ready=False)
-    plays = Play(cluster), Play(cluster)
-    for play, name in zip(plays, ("node-1", "node-2")):
-        play.folder = str(tmp_path)
+    first, second = Play(cluster), Play(cluster)
+    for play, host, name in ((first, "a", "node-1"), (second, "b", "node-2")):
+        play.folder, play.host = str(tmp_path), host
         play.begin(name)
-    first, second = plays
     switch_off(first)
     second.call(name="node-2", done="claim")
     first.turn = LOST
@@ -760,7 +783,18 @@ class TestHostOfAnotherCluster:
         play = Play(cluster, run="r2", direction="recover", given=(), **named)
         found = play.go()
         assert (found["result"], "key" in play.done) == (result, result == "recovered")
-        assert ("set failover_bare_metal_host and" in found["detail"]) is (result == "failed")
+        words = (
+            "add -e failover_bare_metal_host=theirs -e failover_bare_metal_host_namespace=m, or remove the annotation"
+        )
+        assert (words in found["detail"]) is (result == "failed")
+
+    @pytest.mark.parametrize(("host", "namespace"), [("", ""), ("theirs", ""), ("", "m")])
+    def test_its_record_names_no_host(self, cluster, removed, host, namespace):
+        """It does not stand for the variables that are not set."""
+        self.write(cluster, host=host, namespace=namespace)
+        play = Play(cluster, run="r2", direction="recover", given=(), bare_metal_host=host)
+        assert "is invalid: key without host" in play.go()["detail"]
+        assert (play.done, removed) == ([], [])
 
     @pytest.mark.parametrize("host", ["h1", "without-a-key"])
     def test_others_are_no_obstacle(self, cluster, host):
