@@ -19,7 +19,7 @@ from .._progress.event_rules import waits
 from . import rules
 
 T = TypeVar("T")
-# Without a sign of life, Ready changes twice at most: its kubelet reports False, and the node controller sets Unknown.
+# A node that dies changes Ready twice at most: its kubelet reports False, and later the node controller sets Unknown.
 _ROUNDS = 3
 
 

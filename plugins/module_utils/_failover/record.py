@@ -64,13 +64,13 @@ def failover_record(context: Context, params: Params) -> Result:
         return _record_deleted_node(context, params)
     cluster, name, run = context.cluster, params["name"], params["run"]
     with runs.heartbeat(cluster, run):
+        confirmed = ""
         if params["look"]:
             _await_end_of_shutdown(cluster, name, Deadline(params["wait_timeout"]))
+            if params.get("phase") == rules.FENCING:
+                confirmed = _confirm(context, name, params["confirm_seconds"])
         # The record is deleted with the Node, so the result is recorded only after the deletion.
         last = params["delete_node"]
-        confirmed = ""
-        if params["look"] and params.get("phase") == rules.FENCING:
-            confirmed = _confirm(context, name, params["confirm_seconds"])
         before, after, record = retry_conflicts(
             lambda: _attempt(context, {**params, "result": None} if last else params, confirmed)
         )
