@@ -167,27 +167,35 @@ class TestConfirm:
         assert step(silent_node(record, since=60))["step"] == FENCE
 
 
-def test_one_that_may_have_been_ready_during_the_wait_for_the_claim_is_watched_again(monkeypatch):
-    cluster, waits = silent_node(None, since=60), []
+@pytest.fixture
+def waits(monkeypatch):
+    """The seconds for which the node is watched. It stays down."""
+    found = []
+
+    def stays_down(api, _collection, _name, _until, deadline):
+        found.append(deadline.seconds)
+        return api.find(paths.node("node-1"))
+
+    monkeypatch.setattr(confirm, "wait_for", stays_down)
+    return found
+
+
+def test_one_that_may_have_been_ready_during_the_wait_for_the_claim_is_watched_again(monkeypatch, waits):
+    cluster = silent_node(None, since=60)
     claimed = steps._FailoverStep._claim
 
     def claim(self, *arguments):
         claimed(self, *arguments)
         ready_is(cluster, "False", AT)
 
-    def stays_down(api, _collection, _name, _until, deadline):
-        waits.append(deadline.seconds)
-        return api.find(paths.node("node-1"))
-
     monkeypatch.setattr(steps._FailoverStep, "_claim", claim)
-    monkeypatch.setattr(confirm, "wait_for", stays_down)
     assert step(cluster)["step"] == FENCE
     assert waits == [30]
 
 
-def test_one_whose_condition_changes_before_the_record_is_watched_again(monkeypatch):
+def test_one_whose_condition_changes_before_the_record_is_watched_again(monkeypatch, waits):
     """The node controller gives the node up after the confirmation: the node stays down."""
-    cluster, changes, waits = silent_node(None, since=60), [("Unknown", AT)], []
+    cluster, changes = silent_node(None, since=60), [("Unknown", AT)]
     begin = steps._FailoverStep._begin
 
     def pause(self, *arguments, **more):
@@ -195,12 +203,7 @@ def test_one_whose_condition_changes_before_the_record_is_watched_again(monkeypa
             ready_is(cluster, *changes.pop())
         return begin(self, *arguments, **more)
 
-    def stays_down(api, _collection, _name, _until, deadline):
-        waits.append(deadline.seconds)
-        return api.find(paths.node("node-1"))
-
     monkeypatch.setattr(steps._FailoverStep, "_begin", pause)
-    monkeypatch.setattr(confirm, "wait_for", stays_down)
     assert step(cluster)["step"] == FENCE
     assert waits == [30]
     assert cluster.marks()["failover"]["confirmed"] == f"Unknown since {AT}"
@@ -219,22 +222,17 @@ def test_one_whose_condition_keeps_changing_is_not_claimed(monkeypatch):
     assert (refused.value.fields["why"], cluster.writes) == ("changed", [])
 
 
-def test_one_that_another_run_has_given_back_during_the_wait_for_the_claim_is_watched(monkeypatch):
+def test_one_that_another_run_has_given_back_during_the_wait_for_the_claim_is_watched(monkeypatch, waits):
     """It had booted again, so the other run ended its failover. It is not Ready yet."""
     record = {**RECORD, "phase": "fence", "result": "", "boot_id": "boot-0"}
-    cluster, waits = silent_node(record, since=5), []
+    cluster = silent_node(record, since=5)
     claimed = steps._FailoverStep._claim
 
     def claim(self, *arguments):
         cluster.objects[paths.node("node-1")]["metadata"]["annotations"].pop("holdfast.dev/failover")
         claimed(self, *arguments)
 
-    def stays_down(api, _collection, _name, _until, deadline):
-        waits.append(deadline.seconds)
-        return api.find(paths.node("node-1"))
-
     monkeypatch.setattr(steps._FailoverStep, "_claim", claim)
-    monkeypatch.setattr(confirm, "wait_for", stays_down)
     assert step(cluster)["step"] == FENCE
     assert waits == [25]
 
