@@ -34,11 +34,13 @@ def note(
     record: Mapping[str, Any],
     versions: Mapping[str, str],
     stated: Mapping[str, Any] | None = None,
+    *,
+    phase: str = "",
 ) -> dict[str, Any]:
     """Update the entry of a failover from the record on its Node, and return it. A dry run writes nothing.
 
     Args:
-        stated: The facts that this run gives; see :func:`.audit_rules.entry_after`.
+        stated: The facts that this run gives; see :func:`.audit_rules.entry_after`, also for ``phase``.
     """
 
     def attempt() -> dict[str, Any]:
@@ -47,7 +49,7 @@ def note(
         known, now = read_entry(data.get(record["id"], "{}")), to_text(cluster.now())
         # The entry that began last counts, and a node can write its own record.
         begun = {**record, "started": min(record["started"], now, key=from_text)}
-        entry = entry_after(known, node, begun, versions, now, stated=stated)
+        entry = entry_after(known, node, begun, versions, now, phase=phase, stated=stated)
         if not cluster.dry_run:
             data[record["id"]] = json.dumps(entry, sort_keys=True)
             _store(cluster, config_map, bounded(data, record["id"]))
@@ -57,7 +59,14 @@ def note(
 
 
 def close(
-    cluster: Cluster, operation: str, *, run: str, result: str, detail: str, facts: Mapping[str, Any]
+    cluster: Cluster,
+    operation: str,
+    *,
+    run: str,
+    result: str,
+    detail: str,
+    facts: Mapping[str, Any],
+    phase: str = "",
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Record how a failover ended whose Node was deleted; return the entry before and after. A dry run writes nothing.
 
@@ -76,7 +85,7 @@ def close(
             )
         before = read_entry(data[operation])
         now = to_text(cluster.now())
-        after = entry_closed(before, run=run, result=result, detail=detail, facts=facts, now=now)
+        after = entry_closed(before, run=run, result=result, detail=detail, facts=facts, now=now, phase=phase)
         if not cluster.dry_run:
             data[operation] = json.dumps(after, sort_keys=True)
             _store(cluster, config_map, bounded(data, operation))

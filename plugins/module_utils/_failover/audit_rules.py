@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .._api.errors import Refused
@@ -42,11 +42,13 @@ def entry_after(
     versions: Mapping[str, str],
     now: str,
     *,
+    phase: str = "",
     stated: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the entry of a failover for the present record on its Node.
 
     Args:
+        phase: The phase in which the run ends; empty for its last one. A node can write the phase of its record.
         stated: What the run itself says of the way to switch the machine off. A node can write its own annotations, so
             nothing of the way is taken from there: it may decide where the credentials of a BMC are sent.
 
@@ -72,7 +74,7 @@ def entry_after(
         "resource_versions": dict(versions),
         **({"detail": record["detail"]} if record["detail"] else {}),
     }
-    steps = [*known.get("steps", []), step]
+    steps = _steps_with(known, step, phase if record["result"] else "")
     runs = known.get("runs", [])
     return {
         "operation": record["id"],
@@ -95,8 +97,23 @@ def _with_run(runs: list[str], run: str) -> list[str]:
     return runs if run in runs else [*runs, run][-KEEP_RUNS:]
 
 
+def _steps_with(entry: Mapping[str, Any], step: Mapping[str, Any], phase: str) -> list[Mapping[str, Any]]:
+    """Return the steps of an entry with one more, after the phase in which the run ends."""
+    known, run = entry.get("steps", []), step["run"]
+    new = phase not in ("", _last_phases(known).get(run))
+    before = [{"at": step["at"], "run": run, "step": phase, "resource_versions": {}}] if new else []
+    return [*known, *before, step]
+
+
 def entry_closed(
-    entry: Mapping[str, Any], *, run: str, result: str, detail: str, facts: Mapping[str, Any], now: str
+    entry: Mapping[str, Any],
+    *,
+    run: str,
+    result: str,
+    detail: str,
+    facts: Mapping[str, Any],
+    now: str,
+    phase: str = "",
 ) -> dict[str, Any]:
     """Return the entry of a failover that ends after its Node, and the record on it, was deleted."""
     detail = cut(detail, 1000)
@@ -109,7 +126,7 @@ def entry_closed(
         "result": result,
         "detail": detail,
         **bounded_data(facts),
-        "steps": [*entry.get("steps", []), step],
+        "steps": _steps_with(entry, step, phase),
     }
 
 
@@ -157,10 +174,23 @@ def _short(entry: Mapping[str, Any]) -> str:
     return json.dumps(found, sort_keys=True)
 
 
+def entry_of(data: Mapping[str, str], node: str, operation: str) -> dict[str, Any] | None:
+    """Return the valid entry of one failover of a node."""
+    entry = read_entry(data.get(operation, ""))
+    return entry if entry.get("node") == node and _is_valid(entry) else None
+
+
 def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
-    """Return the last valid entry of a node."""
-    entries = [entry for entry in map(read_entry, data.values()) if entry.get("node") == node and _is_valid(entry)]
+    """Return the last valid entry of a node among those that may have touched its machine.
+
+    A later one that did not leaves what an earlier one did.
+    """
+    entries = (entry for entry in _touching(data) if entry["node"] == node)
     return max(entries, key=lambda entry: str(entry["started"]), default=None)
+
+
+def _touching(data: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    return (entry for entry in map(read_entry, data.values()) if _is_valid(entry) and may_have_touched(entry))
 
 
 def later_of_machine(data: Mapping[str, str], entry: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -172,9 +202,8 @@ def later_of_machine(data: Mapping[str, str], entry: Mapping[str, Any]) -> dict[
     return next(
         (
             later
-            for later in map(read_entry, data.values())
+            for later in _touching(data)
             if machine
-            and _is_valid(later)
             and later["node"] != entry["node"]
             and later["started"] > entry["started"]
             and _machine(later) == machine
@@ -192,7 +221,15 @@ def _machine(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def unfinished(entry: Mapping[str, Any]) -> bool:
     """Return whether the node was fenced, or may have been, and is not known to be back."""
-    return entry["result"] not in (RECOVERED, STOPPED) and _phases(entry)[-1:] not in ([], [CLAIM])
+    return entry["result"] not in (RECOVERED, STOPPED) and may_have_touched(entry)
+
+
+def may_have_touched(entry: Mapping[str, Any]) -> bool:
+    """Return whether a run of the failover may have touched the machine: a run that did not ends in its claim.
+
+    A node can write the phase of its record, with which the next run begins. So each run is judged by its own phases.
+    """
+    return any(phase != CLAIM for phase in _last_phases(entry["steps"]).values())
 
 
 def unfinished_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -206,12 +243,13 @@ def deleted(entry: Mapping[str, Any]) -> bool:
     """Return whether everything has moved, so that the failover accounts for a Node that no longer exists."""
     if entry["result"] == MOVED:
         return True
-    return entry["result"] not in (RECOVERED, STOPPED) and _phases(entry)[-1:] == [DELETING]
+    phases = [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
+    return entry["result"] not in (RECOVERED, STOPPED) and phases[-1:] == [DELETING]
 
 
-def _phases(entry: Mapping[str, Any]) -> list[Any]:
-    """Return the phases in their order. If nothing was sent, a failover goes back to its claim."""
-    return [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
+def _last_phases(steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the last phase of each run."""
+    return {str(step.get("run")): step.get("step") for step in steps if step.get("step") not in RESULTS}
 
 
 def way_of(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def failover_record(context: Context, params: Params) -> Result:
             lambda: _attempt(context, {**params, "result": None} if last else params, confirmed)
         )
         versions = {"node": after["metadata"]["resourceVersion"], **_host_version(params)}
-        entry = audit.note(cluster, name, record, versions, params.get("facts"))
+        entry = audit.note(cluster, name, record, versions, params.get("facts"), phase=params.get("phase") or "")
         if last:
             _delete(context, name, record)
             record = rules.advance(record, _change(params), cluster.now())
@@ -101,6 +101,7 @@ def _record_deleted_node(context: Context, params: Params) -> Result:
         result=params["result"],
         detail=params.get("detail") or "",
         facts=params.get("facts") or {},
+        phase=params.get("phase") or "",
     )
     return {
         "changed": True,

@@ -199,7 +199,8 @@ def begin(
 
 def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
     """Return the record of a failover that is no longer on the Node, from its entry in the history."""
-    phases = [step["step"] for step in entry["steps"] if step.get("step") in PHASES]
+    # A node can write the claim into its record, with which the next run begins.
+    phases = [step["step"] for step in entry["steps"] if step.get("step") in PHASES and step["step"] != CLAIM]
     return {
         "id": entry["operation"],
         "run": run,

@@ -50,7 +50,8 @@ def failover_step(context: Context, params: Params, before: Before = lambda node
 
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
-        ``stated``, which of these facts the history has, too, for a failover that is resumed or recovered;
+        ``sent``, whether the machine may have been requested to switch off; ``stated``, which of these facts the
+        history has, too, for a failover that is resumed or recovered;
         ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
         run that had the claim; ``maintained_by``, a text about another writer that maintains the node; ``boot_id``;
         ``boot_id_before``, the boot ID that must have changed when the node is back; ``now``, and ``waited`` in
@@ -112,8 +113,8 @@ class _FailoverStep:
         step = rules.next_step(node, record)
         if step == FENCE:
             self._check(node, record)
-        stated = self._stated(record, None)
-        return {**self._begin(node, record, step), "stated": stated}
+        entry = self._entry_of(record)
+        return _with_history(self._begin(node, record, step), entry)
 
     def _deleted_before(self) -> Result | None:
         """Return the result for a Node that its failover deleted; ``None`` if it did not delete it."""
@@ -137,12 +138,15 @@ class _FailoverStep:
         """Copy the result on the Node to the entry: the run that wrote it may have been killed in between."""
         if record is None:
             return
-        entry = self._last_entry()
-        if entry is None or (entry["operation"], entry["result"]) != (record["id"], record["result"]):
+        entry = self._entry_of(record)
+        if entry is None or entry["result"] != record["result"]:
             audit.note(self._cluster, self._name, record, {})
 
     def _last_entry(self) -> dict[str, Any] | None:
         return audit_rules.last_of(audit.read(self._cluster), self._name)
+
+    def _entry_of(self, record: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        return audit_rules.entry_of(audit.read(self._cluster), self._name, record["id"]) if record else None
 
     def _begin(
         self, node: Object, record: dict[str, Any] | None, step: str, entry: Mapping[str, Any] | None = None
@@ -201,14 +205,8 @@ class _FailoverStep:
         record, entry, step = self._read_for_recovery(node)
         if known := record or (entry and {**entry, "facts": audit_rules.facts_of(entry)}):
             self._before(node, known)
-        stated = self._stated(record, entry)
-        return {**self._begin(node, record, step, entry), "stated": stated}
-
-    def _stated(self, record: Mapping[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return how the machine was switched off by the history, which no node can write."""
-        found = entry if entry is not None or record is None else self._last_entry()
-        of_this = found is not None and record is not None and found["operation"] == record["id"]
-        return audit_rules.way_of(found) if found is not None and (found is entry or of_this) else {}
+        history = entry or self._entry_of(record)
+        return _with_history(self._begin(node, record, step, entry), history)
 
     def _read_for_recovery(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
         """Return the record, else the entry of a failover that the node is not back from; and the step."""
@@ -228,7 +226,8 @@ class _FailoverStep:
         entry = audit_rules.last_of(history, self._name)
         if entry is None:
             raise NotFound(
-                f"There is no Node {self._name}, and no record of a failover of it. Check the name.", node=self._name
+                f"There is no Node {self._name}, and no record of a failover that switched it off. Check the name.",
+                node=self._name,
             )
         if entry["result"] in (rules.RECOVERED, rules.STOPPED):
             return {**self._empty_result(), "exists": False, "operation": entry["operation"]}
@@ -279,8 +278,11 @@ class _FailoverStep:
         """Begin under the claim, and return the claim if that fails, or if nothing is left to do."""
         try:
             found = begin()
-        except HoldfastError:
-            self._release()
+        except HoldfastError as error:
+            try:
+                self._release()
+            except HoldfastError as other:
+                error.message += f" The claim stays, and the next run takes it over: {other.message}"
             raise
         if found["step"] == DONE:
             self._release()
@@ -325,8 +327,11 @@ class _FailoverStep:
                 return
 
     def _release(self) -> None:
-        if not self._context.check_mode:
+        if self._context.check_mode:
+            return
+        try:
             claims.give_back(self._cluster, self._name, run=self._run, context=self._context)
+        finally:
             self._end()
 
     def _end(self) -> None:
@@ -343,6 +348,7 @@ class _FailoverStep:
             "operation": "",
             "record": None,
             "facts": {},
+            "sent": False,
             "stated": {},
             "boot_id": "",
             "boot_id_before": "",
@@ -360,10 +366,22 @@ class _FailoverStep:
             "operation": record["id"] if record else "",
             "record": record,
             "facts": dict(record["facts"]) if record else {},
+            "sent": record is not None and record["phase"] != rules.CLAIM,
             "boot_id": node_rules.boot_id(node),
             "boot_id_before": rules.boot_id_before(node, record),
             "maintained_by": others_words(node),
         }
+
+
+def _with_history(found: Result, entry: Mapping[str, Any] | None) -> Result:
+    """Add what the history says of the power-off, because a node can write its own record."""
+    if entry is None:
+        return found
+    return {
+        **found,
+        "sent": found["sent"] or audit_rules.may_have_touched(entry),
+        "stated": audit_rules.way_of(entry),
+    }
 
 
 def _claimant(node: Object) -> str:

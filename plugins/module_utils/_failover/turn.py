@@ -214,7 +214,7 @@ class _Turn:
         begun = failover_step(self._context, params, before=self._look)
         self._changed = begun["changed"]
         record = begun["record"] or {}
-        sent = progress.direction == RECOVER or record.get("phase", CLAIM) != CLAIM
+        sent = progress.direction == RECOVER or begun["sent"]
         ways = ways_rules.order(ways_of(self._given), str(begun["facts"].get("fence") or ""), sent=sent)
         left_out = {item["method"] for item in self._progress.attempts}
         ways = tuple(way for way in ways if way not in left_out) or ways
@@ -434,20 +434,18 @@ class _Turn:
             ending = replace(ending, result=FAILED, advice=advice, undo=False)
         why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if ending.undo else ""
         result = FAILED if why_not else ending.result
-        record = journey_rules.Record(result=result, detail=failure.why + ending.advice)
+        # The phase of a power-off is recorded before its request. The next run must not count the node as fenced.
+        untouched = ending.undo and not ending_rules.was_sent(progress, failure)
+        record = journey_rules.Record(CLAIM if untouched else "", result, failure.why + ending.advice)
         facts = Facts(self._settings, progress, CLAIM)
-        untouched = ending.undo and result == FAILED and not why_not
-        unrecorded = self._try(lambda: self._record_failure(facts, record, untouched)) if ending.record else ""
+        unrecorded = self._try(lambda: self._record_failure(facts, record)) if ending.record else ""
         undone = Undone(why_not, unrecorded, self._entry)
         self._progress = replace(self._progress, doing=(), under_way=False)
         self._step = Step(journey_rules.ENDED, failure.why)
         self._note(ending_rules.result_of_failure(self._progress, failure, ending, undone))
         return self._result()
 
-    def _record_failure(self, facts: Facts, record: journey_rules.Record, untouched: bool) -> None:
-        if untouched:
-            # The phase of a power-off is recorded before its request. The next run must not count the node as fenced.
-            self._record(facts, Step(journey_rules.RECORD, record=journey_rules.Record(CLAIM)))
+    def _record_failure(self, facts: Facts, record: journey_rules.Record) -> None:
         try:
             self._record(facts, Step(journey_rules.RECORD, record=record))
         except NotFound:

@@ -16,6 +16,8 @@ from typing import Any
 _OF_THE_WAY = ("bmc", "command", "not_found", "invalid_input", "timed_out")
 # Reasons of refusals that concern the machine of the way: it is not the node's, or it would not act.
 _OF_THE_MACHINE = ("other_host", "inert", "foreign", "node_unknown")
+# The node shuts down, maybe by the request of an earlier run. Another way would interrupt it.
+_SHUTS_DOWN = "shutting_down"
 # The host is off, and its key keeps it off until the recovery. Only the time since when is unknown.
 _KEPT_OFF = "not_datable"
 # What a key of metal3 leaves in the record.
@@ -31,7 +33,7 @@ def may_try_next(error: str, fields: Mapping[str, Any]) -> bool:
     """
     if error == _KEPT_OFF:
         return True
-    if fields.get("sent", True):
+    if fields.get("sent", True) or fields.get("why") == _SHUTS_DOWN:
         return False
     return error in _OF_THE_WAY or (error == "refused" and fields.get("why") in _OF_THE_MACHINE)
 

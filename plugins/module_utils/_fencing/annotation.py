@@ -13,7 +13,7 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.cluster import Cluster
-from .._api.errors import Held, HoldfastError, Refused, TimedOut
+from .._api.errors import Held, HoldfastError, NotFound, Refused, TimedOut
 from .._api.names import REBOOT_KEYS
 from .._api.objects import Object, ObjectChange
 from .._api.runner import Context, Params, Result
@@ -143,7 +143,7 @@ class _Annotation:
         if not self._params["wait"] or self._context.check_mode:
             return self._result(change, change.after)
         try:
-            host = self._wait_until_off(change.after) if self._key else self._wait_until_rebooted(change)
+            host = self._wait(change)
         except HoldfastError as error:
             with suppress(HoldfastError):
                 seen = self._management.find(self._target.path)
@@ -151,6 +151,19 @@ class _Annotation:
             error.fields["changed"] = change.changed
             raise
         return self._result(change, host)
+
+    def _wait(self, change: ObjectChange) -> Object:
+        """Wait until the request has its effect, and return the host."""
+        try:
+            return self._wait_until_off(change.after) if self._key else self._wait_until_rebooted(change)
+        except NotFound as error:
+            # Before a request, this error says that nothing was sent.
+            raise NotOff(
+                f"{error.message} metal3 was requested to switch the machine off before, and may have done so. Check "
+                "the machine.",
+                **error.fields,
+                why="gone",
+            ) from error
 
     def _try_to_put(self, record: last_look.RebootRecord) -> ObjectChange:
         host = self._target.read()

@@ -65,7 +65,8 @@ def leave(cluster, found, *, tainted=None, claimed=True):
     cluster.node(ready=False, unschedulable=True, **marks)
     if tainted:
         cluster.objects[NODE]["spec"]["taints"] = [TAINT]
-    steps = [{"at": AT, "run": RUN, "step": step, "resource_versions": {"node": "1"}} for step in ("claim", "fence")]
+    phases = ("claim",) if found["phase"] == "claim" else ("claim", "fence")
+    steps = [{"at": AT, "run": RUN, "step": step, "resource_versions": {"node": "1"}} for step in phases]
     kept = {
         "operation": ID,
         "node": "node-1",

@@ -595,6 +595,8 @@ def test_a_later_failover_of_the_same_machine(here, there, found):
         (("claim", "fence"), True, False),
         (("claim", "fence", "failed"), True, False),
         (("claim", "fence", "stopped"), False, False),
+        # Nothing was sent, so the run went back.
+        (("claim", "fence", "claim", "failed"), False, False),
         (("claim", "fence", "taint", "move", "moved"), True, True),
         (("claim", "fence", "taint", "move", "delete"), True, True),
         (("claim", "fence", "taint", "move", "delete", "failed"), True, True),
@@ -606,8 +608,36 @@ def test_the_entry_of_a_node_without_a_record(steps, unfinished, deleted):
     found = entry(*steps)
     assert (audit_rules.unfinished(found), audit_rules.deleted(found)) == (unfinished, deleted)
     data = {"op": json.dumps(found)}
-    assert audit_rules.last_of(data, "n") == found
+    assert audit_rules.entry_of(data, "n", "op") == found
+    assert audit_rules.last_of(data, "n") == (found if audit_rules.may_have_touched(found) else None)
     assert list(audit_rules.unfinished_of(data)) == (["n"] if unfinished else [])
+
+
+def test_a_run_takes_back_its_own_phase_only():
+    """A node can write the claim into its record, with which the next run begins."""
+    found = entry("claim", "fence", "failed")
+    forged = {**record("claim"), "run": "s"}
+    found = audit_rules.entry_after(found, "n", forged, {}, "now")
+    found = audit_rules.entry_after(found, "n", {**forged, "result": "failed"}, {}, "now", phase="claim")
+    assert [step["step"] for step in found["steps"]] == ["claim", "fence", "failed", "claim", "failed"]
+    assert audit_rules.unfinished(found)
+    assert rules.restored(found, {}, run="s", now=NOW)["phase"] == "fence"
+
+
+def test_a_phase_that_a_node_has_written_takes_nothing_back():
+    """The node writes it while the run waits for the power-off."""
+    forged = record("claim", "failed")
+    assert audit_rules.unfinished(audit_rules.entry_after(entry("claim", "fence"), "n", forged, {}, "now"))
+
+
+def test_a_failover_that_sent_nothing_does_not_hide_an_earlier_one():
+    earlier = {**entry("claim", "fence", "failed"), "host": "h", "namespace": "m", "started": "2026-01-01T00:00:00Z"}
+    later = {**entry("claim", "fence", "claim", "failed"), "operation": "later", "started": "2026-02-01T00:00:00Z"}
+    data = {"op": json.dumps(earlier), "later": json.dumps(later)}
+    assert audit_rules.last_of(data, "n") == audit_rules.unfinished_of(data)["n"] == earlier
+
+    other = {**later, "node": "m", "host": "h", "namespace": "m"}
+    assert audit_rules.later_of_machine({**data, "later": json.dumps(other)}, earlier) is None
 
 
 def test_a_record_that_is_gone_is_restored_from_its_entry():

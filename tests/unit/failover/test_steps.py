@@ -13,7 +13,7 @@ from unit.failover.play import ready_is
 from unit.reboot.memory_cluster import AT, NOW, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
@@ -235,6 +235,26 @@ def test_one_that_another_run_has_given_back_during_the_wait_for_the_claim_is_wa
     monkeypatch.setattr(steps._FailoverStep, "_claim", claim)
     assert step(cluster)["step"] == FENCE
     assert waits == [25]
+
+
+def test_a_claim_that_can_not_be_returned_does_not_hide_the_reason(monkeypatch):
+    cluster = silent_node(None, since=60)
+    claimed = steps._FailoverStep._claim
+
+    def claim(self, *arguments):
+        claimed(self, *arguments)
+        cluster.hold()
+
+    def fails(*_arguments, **_options):
+        raise Unreachable("The API server gives no answer.")
+
+    monkeypatch.setattr(steps._FailoverStep, "_claim", claim)
+    monkeypatch.setattr(steps.claims, "give_back", fails)
+    with pytest.raises(Held) as held:
+        step(cluster)
+    assert "is held" in held.value.message
+    assert "The claim stays, and the next run takes it over: The API server gives no answer." in held.value.message
+    assert runs.all_runs(cluster) == [], "so the next run takes the claim over at once"
 
 
 def test_one_that_is_held_during_its_confirmation_stays_as_it_is(monkeypatch):

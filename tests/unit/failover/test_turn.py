@@ -181,21 +181,69 @@ def test_a_node_that_was_ready_meanwhile_and_has_just_stopped_is_not_fenced(clus
 )
 def test_a_node_to_whose_machine_nothing_was_sent_does_not_count_as_fenced(cluster, error):
     """The phase of the power-off is recorded before its request."""
-    play = Play(cluster)
-    switched = play.act
+    assert refused(Play(cluster), error).go()["result"] == "failed"
+    assert (cluster.marks(), cluster.cordoned()) == ({}, False)
+    assert [step["step"] for step in entry(cluster)["steps"]] == ["claim", "fence", "claim", "failed"]
+    assert Play(cluster, run="r2").go()["result"] == "moved"
 
-    def refused(name, arguments):
-        found = switched(name, arguments)
+
+def refused(play, error, *, sent=False):
+    """Let the power-off fail after its phase is recorded."""
+    act = play.act
+
+    def fails(name, arguments):
+        found = act(name, arguments)
         if name == "failover_power":
-            error.fields["sent"] = False
+            error.fields["sent"] = sent
             raise error
         return found
 
-    play.act = refused
+    play.act = fails
+    return play
+
+
+def test_the_history_says_that_nothing_was_sent_if_the_node_is_deleted(cluster):
+    play = refused(Play(cluster), Held("Node node-1 is held."))
+    act = play.act
+
+    def deleted(name, arguments):
+        try:
+            return act(name, arguments)
+        finally:
+            if name == "failover_power":
+                del cluster.objects[paths.node("node-1")]
+
+    play.act = deleted
     assert play.go()["result"] == "failed"
-    assert (cluster.marks(), cluster.cordoned()) == ({}, False)
     assert not audit_rules.unfinished(entry(cluster))
-    assert Play(cluster, run="r2").go()["result"] == "moved"
+    assert not [path for path in cluster.objects if "/leases/" in path], "the run has ended"
+
+
+def test_a_node_can_not_hide_that_its_machine_was_requested_to_switch_off(cluster):
+    """It writes the first phase into its own record."""
+    cluster.off = False
+    assert refused(Play(cluster), TimedOut("It is on."), sent=True).go()["result"] == "failed"
+    annotations = cluster.objects[paths.node("node-1")]["metadata"]["annotations"]
+    forged = {**json.loads(annotations["holdfast.dev/failover"]), "phase": "claim"}
+    annotations["holdfast.dev/failover"] = json.dumps(forged)
+
+    assert refused(Play(cluster, run="r2"), Held("Node node-1 is held.")).go()["result"] == "failed"
+    assert ("failover" in cluster.marks(), cluster.cordoned()) == (True, True)
+    assert audit_rules.unfinished(entry(cluster))
+
+
+def test_a_cordon_that_can_not_be_undone_does_not_count_as_a_power_off(cluster, monkeypatch):
+    def fails(*_arguments):
+        raise Unreachable("The API server gives no answer.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(turns, "cordon", fails)
+        result = refused(Play(cluster), Held("Node node-1 is held.")).go()
+    assert (result["result"], "could not be undone" in result["detail"]) == ("failed", True)
+    assert (cluster.marks()["failover"]["phase"], cluster.cordoned()) == ("claim", True)
+
+    assert refused(Play(cluster, run="r2"), Held("Node node-1 is held.")).go()["result"] == "failed"
+    assert (cluster.marks(), cluster.cordoned()) == ({}, False)
 
 
 LOST = {"failed": True, "msg": "The lookup plugin 'hashi_vault' failed: 503"}

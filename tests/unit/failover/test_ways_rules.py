@@ -22,6 +22,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover impo
         ("refused", {"sent": False, "why": "inert"}, True),
         # The host is off, and its key keeps it off.
         ("not_datable", {"sent": True}, True),
+        # Another way would interrupt it.
+        ("timed_out", {"sent": False, "why": "shutting_down"}, False),
         # A request was sent, or may have been.
         ("bmc", {"sent": True}, False),
         ("bmc", {}, False),

@@ -26,7 +26,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claimed, ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import annotation, last_look
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import NotOff, reboot_annotation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.host_rules import Written
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.reboot_watch import Outcome
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
@@ -174,6 +174,19 @@ def test_the_key_is_set_and_removed():
     assert server.run(state="absent")["changed"]
     assert server.annotations == THEIRS
     assert server.run(state="absent")["changed"] is False
+
+
+@pytest.mark.parametrize("key", ["ours", None])
+def test_a_host_that_is_deleted_after_the_request_may_be_off(monkeypatch, key):
+    """An error that a host is not found says that nothing was sent."""
+    server = Server()
+    del server.annotations[f"{BASE}/other"]
+    for name in ("_wait_until_off", "_wait_until_rebooted"):
+        monkeypatch.setattr(annotation._Annotation, name, lambda self, *_arguments: self._target.read())
+    server.merge, merge = lambda *given, **more: (merge(*given, **more), server.objects.pop(HOST))[0], server.merge
+    with pytest.raises(NotOff, match=r"metal/h no longer exists.* may have done so") as failed:
+        server.run(key=key, wait=True)
+    assert (failed.value.kind, failed.value.fields["why"]) == ("not_off", "gone")
 
 
 def test_another_mode_keeps_what_was_known():
