@@ -15,6 +15,9 @@ from model.fleet import Move, Scope, State
 _MOST = 5000
 # How often a fault comes next, if one can.
 _FAULT = 0.05
+# How often something happens by itself although a program can go on; one of them for each history. A node that comes
+# back at any moment ends most failovers at their begin.
+_EVENTS = (0.01, 0.1, 0.5)
 
 
 def walk(scope: Scope, chance: Random) -> tuple[list[str], str]:
@@ -25,12 +28,13 @@ def walk(scope: Scope, chance: Random) -> tuple[list[str], str]:
     """
     words: list[str] = []
     before, api.versions_grow = api.versions_grow, True
+    often = chance.choice(_EVENTS)
     try:
         state = scope.begin()
         while not state.at_its_end:
             if len(words) == _MOST:
                 return words, f"no end after {_MOST} moves"
-            move = _next(state, chance)
+            move = _next(state, chance, often)
             words.append(move.words)
             state = move.after
         check_the_end(state)
@@ -41,8 +45,12 @@ def walk(scope: Scope, chance: Random) -> tuple[list[str], str]:
     return words, ""
 
 
-def _next(state: State, chance: Random) -> Move:
+def _next(state: State, chance: Random, often: float) -> Move:
     moves = list(state.moves())
     faults = [move for move in moves if move.fault]
     others = [move for move in moves if not move.fault]
-    return chance.choice(faults if faults and (not others or chance.random() < _FAULT) else others)
+    if faults and (not others or chance.random() < _FAULT):
+        return chance.choice(faults)
+    events = [move for move in others if move.program is None]
+    requests = [move for move in others if move.program is not None]
+    return chance.choice(events if events and (not requests or chance.random() < often) else requests)
