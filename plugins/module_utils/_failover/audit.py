@@ -9,7 +9,7 @@ The ConfigMap ``failovers`` in the namespace ``holdfast`` has an entry for each 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._api import paths
@@ -17,10 +17,10 @@ from .._api.cluster import Cluster
 from .._api.errors import NotFound
 from .._api.names import COLLECTION, MANAGED_BY, NAMESPACE
 from .._api.objects import Object
-from .._api.times import from_text, to_text
+from .._api.times import to_text
 from .._api.watch import retry_conflicts
 from .._budget.ledger_store import ensure_namespace
-from .audit_rules import KEEP, bounded, entry_after, entry_closed, read_entry
+from .audit_rules import KEEP, bounded, entry_after, entry_closed, entry_of, read_entry
 from .rules import AUDIT
 
 
@@ -36,20 +36,22 @@ def note(
     stated: Mapping[str, Any] | None = None,
     *,
     phase: str = "",
+    check: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
     """Update the entry of a failover from the record on its Node, and return it. A dry run writes nothing.
 
     Args:
         stated: The facts that this run gives; see :func:`.audit_rules.entry_after`, also for ``phase``.
+        check: Raises an error if the run no longer has the claim. Another run records its phase after its claim, so a
+            write after this check can't remove that phase.
     """
 
     def attempt() -> dict[str, Any]:
         config_map = _load(cluster)
+        check()
         data = dict((config_map or {}).get("data") or {})
         known, now = read_entry(data.get(record["id"], "{}")), to_text(cluster.now())
-        # The entry that began last counts, and a node can write its own record.
-        begun = {**record, "started": min(record["started"], now, key=from_text)}
-        entry = entry_after(known, node, begun, versions, now, phase=phase, stated=stated)
+        entry = entry_after(known, node, record, versions, now, phase=phase, stated=stated)
         if not cluster.dry_run:
             data[record["id"]] = json.dumps(entry, sort_keys=True)
             _store(cluster, config_map, bounded(data, record["id"]))
@@ -60,6 +62,7 @@ def note(
 
 def close(
     cluster: Cluster,
+    node: str,
     operation: str,
     *,
     run: str,
@@ -71,19 +74,19 @@ def close(
     """Record how a failover ended whose Node was deleted; return the entry before and after. A dry run writes nothing.
 
     Raises:
-        NotFound: There is no such failover.
+        NotFound: There is no such failover of the node.
     """
 
     def attempt() -> tuple[dict[str, Any], dict[str, Any]]:
         config_map = _load(cluster)
         data = dict((config_map or {}).get("data") or {})
-        if operation not in data:
+        before = entry_of(data, node, operation)
+        if before is None:
             raise NotFound(
-                f"The ConfigMap {NAMESPACE}/{AUDIT} has no failover {operation}: it keeps the last {KEEP}, or the "
-                "entry was removed.",
+                f"The ConfigMap {NAMESPACE}/{AUDIT} has no failover {operation} of node {node}: it keeps the last "
+                f"{KEEP}, or the entry was removed.",
                 operation=operation,
             )
-        before = read_entry(data[operation])
         now = to_text(cluster.now())
         after = entry_closed(before, run=run, result=result, detail=detail, facts=facts, now=now, phase=phase)
         if not cluster.dry_run:

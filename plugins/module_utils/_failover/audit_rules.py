@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from .._api.errors import Refused
@@ -14,7 +15,8 @@ from .._api.names import FAILOVER
 from .._api.times import from_text
 from .._shared.bounds import bounded as bounded_data
 from .._shared.bounds import cut
-from .rules import CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED, WAY, broken_facts
+from .rules import CLAIM, CONFIRM, DELETING, FAILED, FENCING, MOVED, PHASES, RECOVERED, STOPPED, WAY, broken_facts
+from .rules import restored as restored_record
 
 # An object of etcd has at most 1.5 MiB.
 KEEP, KEEP_STEPS, KEEP_RUNS, KEEP_BYTES = 50, 60, 100, 900_000
@@ -33,6 +35,9 @@ _TYPES: Mapping[str, type] = {
     "seconds": dict,
     "steps": list,
 }
+# The last phase that a run gave. Entries of earlier versions have none.
+_PHASE = "phase"
+_FIELDS = (*_TYPES, _PHASE)
 
 
 def entry_after(
@@ -48,7 +53,7 @@ def entry_after(
     """Return the entry of a failover for the present record on its Node.
 
     Args:
-        phase: The phase in which the run ends; empty for its last one. A node can write the phase of its record.
+        phase: The phase that the run itself begins, or goes back to; empty for none. A node can write its own record.
         stated: What the run itself says of the way to switch the machine off. A node can write its own annotations, so
             nothing of the way is taken from there: it may decide where the credentials of a BMC are sent.
 
@@ -65,7 +70,7 @@ def entry_after(
             why="broken_record",
         )
     # Nor may its facts replace the fields of the entry.
-    seen = {name: value for name, value in (record.get("facts") or {}).items() if name not in (*WAY, *_TYPES)}
+    seen = {name: value for name, value in (record.get("facts") or {}).items() if name not in (*WAY, *_FIELDS)}
     facts = {**seen, **way_of(known), **way_of(stated or {})}
     step = {
         "at": now,
@@ -74,20 +79,23 @@ def entry_after(
         "resource_versions": dict(versions),
         **({"detail": record["detail"]} if record["detail"] else {}),
     }
-    steps = _steps_with(known, step, phase if record["result"] else "")
+    steps = [*known.get("steps", []), step]
     runs = known.get("runs", [])
+    begun = CLAIM if record["phase"] == CLAIM else FENCING
     return {
         "operation": record["id"],
         "node": node,
-        "by": record["holder"],
+        _PHASE: phase or (phase_of(known) if known else begun),
+        "by": cut(record["holder"]),
         "runs": _with_run(runs, record["run"]),
-        "reason": record["reason"],
-        "boot_id": record["boot_id"],
-        "started": record["started"],
+        "reason": cut(record["reason"]),
+        "boot_id": cut(record["boot_id"]),
+        # The entry that began last counts.
+        "started": known.get("started") or now,
         "ended": now if record["result"] else "",
         "result": record["result"],
         "detail": record["detail"],
-        "seconds": dict(record["phases"]),
+        "seconds": {name: seconds for name, seconds in record["phases"].items() if name in (CONFIRM, *PHASES)},
         **bounded_data(facts),
         "steps": [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]],
     }
@@ -95,14 +103,6 @@ def entry_after(
 
 def _with_run(runs: list[str], run: str) -> list[str]:
     return runs if run in runs else [*runs, run][-KEEP_RUNS:]
-
-
-def _steps_with(entry: Mapping[str, Any], step: Mapping[str, Any], phase: str) -> list[Mapping[str, Any]]:
-    """Return the steps of an entry with one more, after the phase in which the run ends."""
-    known, run = entry.get("steps", []), step["run"]
-    new = phase not in ("", _last_phases(known).get(run))
-    before = [{"at": step["at"], "run": run, "step": phase, "resource_versions": {}}] if new else []
-    return [*known, *before, step]
 
 
 def entry_closed(
@@ -121,12 +121,13 @@ def entry_closed(
     runs = entry.get("runs", [])
     return {
         **entry,
+        _PHASE: phase or phase_of(entry),
         "runs": _with_run(runs, run),
         "ended": now,
         "result": result,
         "detail": detail,
         **bounded_data(facts),
-        "steps": _steps_with(entry, step, phase),
+        "steps": [*entry.get("steps", []), step],
     }
 
 
@@ -168,7 +169,7 @@ def _fit(kept: dict[str, str], operation: str, instead: str) -> None:
 
 def _short(entry: Mapping[str, Any]) -> str:
     """Return the text of an entry with only what the recovery needs."""
-    found = {name: value for name, value in entry.items() if name in (*_TYPES, *WAY, "evidence")}
+    found = {name: value for name, value in entry.items() if name in (*_FIELDS, *WAY, "evidence")}
     if isinstance(found.get("steps"), list):
         found["steps"] = found["steps"][-10:]
     return json.dumps(found, sort_keys=True)
@@ -181,16 +182,24 @@ def entry_of(data: Mapping[str, str], node: str, operation: str) -> dict[str, An
 
 
 def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
-    """Return the last valid entry of a node among those that may have touched its machine.
+    """Return the last valid entry of a node."""
+    return _last(entry for entry in _valid(data) if entry["node"] == node)
 
-    A later one that did not leaves what an earlier one did.
+
+def last_sent_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
+    """Return the last valid entry of a node whose machine may have been requested to switch off.
+
+    A later failover that sent nothing does not undo an earlier one.
     """
-    entries = (entry for entry in _touching(data) if entry["node"] == node)
+    return _last(entry for entry in _valid(data) if entry["node"] == node and may_have_sent(entry))
+
+
+def _last(entries: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
     return max(entries, key=lambda entry: str(entry["started"]), default=None)
 
 
-def _touching(data: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    return (entry for entry in map(read_entry, data.values()) if _is_valid(entry) and may_have_touched(entry))
+def _valid(data: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    return filter(_is_valid, map(read_entry, data.values()))
 
 
 def later_of_machine(data: Mapping[str, str], entry: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -202,8 +211,9 @@ def later_of_machine(data: Mapping[str, str], entry: Mapping[str, Any]) -> dict[
     return next(
         (
             later
-            for later in _touching(data)
+            for later in _valid(data)
             if machine
+            and (may_have_sent(later) or not later["result"])
             and later["node"] != entry["node"]
             and later["started"] > entry["started"]
             and _machine(later) == machine
@@ -221,21 +231,37 @@ def _machine(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def unfinished(entry: Mapping[str, Any]) -> bool:
     """Return whether the node was fenced, or may have been, and is not known to be back."""
-    return entry["result"] not in (RECOVERED, STOPPED) and may_have_touched(entry)
+    return entry["result"] not in (RECOVERED, STOPPED) and may_have_sent(entry)
 
 
-def may_have_touched(entry: Mapping[str, Any]) -> bool:
-    """Return whether a run of the failover may have touched the machine: a run that did not ends in its claim.
+def to_resume(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
+    """Return the last entry of a node if its failover did not end: its record may be lost."""
+    entry = last_sent_of(data, node)
+    return entry if entry and entry["result"] in ("", FAILED) else None
 
-    A node can write the phase of its record, with which the next run begins. So each run is judged by its own phases.
-    """
-    return any(phase != CLAIM for phase in _last_phases(entry["steps"]).values())
+
+def restored(entry: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
+    """Return the record of a failover that is no longer on the Node, from its entry."""
+    return restored_record(entry, phase=phase_of(entry), facts=facts_of(entry), run=run, now=now)
+
+
+def may_have_sent(entry: Mapping[str, Any]) -> bool:
+    """Return whether the machine may have been requested to switch off: a run that sent nothing goes back to claim."""
+    return phase_of(entry) != CLAIM
+
+
+def phase_of(entry: Mapping[str, Any]) -> str:
+    """Return the last phase that a run gave."""
+    if entry.get(_PHASE) in PHASES:
+        return str(entry[_PHASE])
+    steps = [step.get("step") for step in entry["steps"] if step.get("step") in PHASES]
+    return str(next((step for step in reversed(steps) if step != CLAIM), CLAIM))
 
 
 def unfinished_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Return the last entries of all nodes that are not known to be back."""
     names = {str(entry.get("node")) for entry in map(read_entry, data.values())}
-    found = ((name, last_of(data, name)) for name in names)
+    found = ((name, last_sent_of(data, name)) for name in names)
     return {name: entry for name, entry in found if entry and unfinished(entry)}
 
 
@@ -243,13 +269,7 @@ def deleted(entry: Mapping[str, Any]) -> bool:
     """Return whether everything has moved, so that the failover accounts for a Node that no longer exists."""
     if entry["result"] == MOVED:
         return True
-    phases = [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
-    return entry["result"] not in (RECOVERED, STOPPED) and phases[-1:] == [DELETING]
-
-
-def _last_phases(steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the last phase of each run."""
-    return {str(step.get("run")): step.get("step") for step in steps if step.get("step") not in RESULTS}
+    return entry["result"] not in (RECOVERED, STOPPED) and phase_of(entry) == DELETING
 
 
 def way_of(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,7 +279,7 @@ def way_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts that were recorded for later steps."""
-    return {key: value for key, value in entry.items() if key not in _TYPES}
+    return {key: value for key, value in entry.items() if key not in _FIELDS}
 
 
 def _is_valid(entry: Mapping[str, Any]) -> bool:

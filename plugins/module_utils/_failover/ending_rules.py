@@ -12,7 +12,7 @@ from typing import Any
 from .._api import artifact_rules
 from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, REDFISH, Progress
 from .journey_rules import SKIPPED, Step
-from .rules import FAIL_OVER, FAILED, FENCE, MOVED, PHASES, RECOVERED, STOP, STOPPED, TAINT
+from .rules import CONFIRM, FAIL_OVER, FAILED, FENCE, MOVED, PHASES, RECOVERED, STOP, STOPPED, TAINT
 
 PLANNED, REFUSED = "planned", "refused"
 # The results after which the run fails.
@@ -22,7 +22,7 @@ NOTHING_WRITTEN = ("refused", "held", "claimed", "claim_lost", "came_back", "inv
 # Reasons of refusals that show that a node is on.
 _SIGNS_OF_LIFE = ("ready", "new_boot", "alive")
 # The phases in their order.
-_PHASES = ("confirm", *PHASES)
+_PHASES = (CONFIRM, *PHASES)
 
 
 @dataclass(frozen=True)

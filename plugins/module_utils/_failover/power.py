@@ -170,7 +170,7 @@ def _annotate(context: Context, params: Params, mode: str, record: Mapping[str, 
         return reboot_annotation(context, options, last_check)
     except HoldfastError as error:
         # A refusal means that nothing was sent. After any other failure, that is unknown.
-        error.fields["sent"] = error.kind not in NOTHING_WRITTEN
+        error.fields.setdefault("sent", error.kind not in NOTHING_WRITTEN)
         raise
 
 

@@ -71,11 +71,14 @@ def failover_record(context: Context, params: Params) -> Result:
                 confirmed = _confirm(context, name, params["confirm_seconds"])
         # The record is deleted with the Node, so the result is recorded only after the deletion.
         last = params["delete_node"]
+        phase = params.get("phase") or ""
+        # This record leaves the Node. If the run is killed before that, the next run finds it there.
+        noted = _note_before(context, params) if phase == rules.CLAIM else None
         before, after, record = retry_conflicts(
             lambda: _attempt(context, {**params, "result": None} if last else params, confirmed)
         )
         versions = {"node": after["metadata"]["resourceVersion"], **_host_version(params)}
-        entry = audit.note(cluster, name, record, versions, params.get("facts"), phase=params.get("phase") or "")
+        entry = noted or audit.note(cluster, name, record, versions, params.get("facts"), phase=phase)
         if last:
             _delete(context, name, record)
             record = rules.advance(record, _change(params), cluster.now())
@@ -90,12 +93,21 @@ def failover_record(context: Context, params: Params) -> Result:
     }
 
 
+def _note_before(context: Context, params: Params) -> dict[str, Any]:
+    """Record in the history that nothing was sent."""
+    cluster, name, run = context.cluster, params["name"], params["run"]
+    record = _record_of(_claimed_node(context, name, run), params)
+    wanted = rules.advance(record, _change(params), cluster.now())
+    return audit.note(cluster, name, wanted, {}, phase=params["phase"], check=lambda: _claimed_node(context, name, run))
+
+
 def _record_deleted_node(context: Context, params: Params) -> Result:
     """Record the result in the entry alone: the record on the Node was deleted with it."""
     if not params.get("result"):
         raise InvalidInput("deleted needs a result: a Node that was deleted has no phase.")
     before, after = audit.close(
         context.cluster,
+        params["name"],
         params["operation"],
         run=params["run"],
         result=params["result"],
@@ -120,7 +132,7 @@ def take_over(
         seen: The Node in the version that was checked.
         step: The next step.
         waited: Seconds that passed before.
-        entry: The entry of the failover to resume if its record is no longer on the Node.
+        entry: The entry of the failover to resume if the Node does not have its record.
 
     Raises:
         CameBack: The Node is on, or has booted since it was checked. The run may have been paused.
@@ -138,10 +150,10 @@ def take_over(
             still_down_rules.check_still_down(node, {"boot_id": node_rules.boot_id(seen)}, down_since(seen))
         known = rules.record_of(node)
         record = rules.open_record(node) if step == rules.FENCE else known
+        if entry is not None and (record is None or record["id"] != entry["operation"]):
+            record = audit_rules.restored(entry, run=run, now=cluster.now())
         over = known["id"] if known and record is None else ""
-        if record is None and entry is not None:
-            wanted = rules.restored(entry, audit_rules.facts_of(entry), run=run, now=cluster.now())
-        elif record is None:
+        if record is None:
             wanted = rules.begin(
                 node,
                 rules.operation_of(name, cluster.now()),
@@ -151,7 +163,7 @@ def take_over(
                 fence=params.get("fence") or "",
                 now=cluster.now(),
             )
-            wanted["phases"] = {"confirm": round(waited, 1)}
+            wanted["phases"] = {rules.CONFIRM: round(waited, 1)}
             stated = wanted["facts"]
         elif step == rules.FENCE and rules.down_again(node, record):
             wanted = rules.restarted(node, record, run=run, now=cluster.now())
@@ -165,7 +177,7 @@ def take_over(
     if over:
         with suppress(NotFound):
             detail = "a person brought it back, and it is down again"
-            audit.close(cluster, over, run=run, result=rules.RECOVERED, detail=detail, facts={})
+            audit.close(cluster, name, over, run=run, result=rules.RECOVERED, detail=detail, facts={})
     audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]}, stated)
     return node, record
 
@@ -180,14 +192,7 @@ def _confirm(context: Context, name: str, seconds: float) -> str:
 def _attempt(context: Context, params: Params, confirmed: str) -> tuple[Object, Object, dict[str, Any]]:
     cluster, run = context.cluster, params["run"]
     node = _claimed_node(context, params["name"], run)
-    record = rules.record_of(node)
-    if record is None or record["id"] != params["operation"]:
-        raise Refused(
-            f"Node {params['name']} has no record of failover {params['operation']}: it was removed. Nothing was "
-            "changed. Start the playbook again.",
-            node=params["name"],
-            why="no_record",
-        )
+    record = _record_of(node, params)
     facts = dict(params.get("facts") or {})
     if params["look"]:
         still_down_rules.check_still_down(node, record, confirmed)
@@ -208,6 +213,18 @@ def _attempt(context: Context, params: Params, confirmed: str) -> tuple[Object, 
     if wanted == record and not change.result:
         return node, node, wanted
     return node, _write(context, node, wanted), wanted
+
+
+def _record_of(node: Object, params: Params) -> dict[str, Any]:
+    record = rules.record_of(node)
+    if record is None or record["id"] != params["operation"]:
+        raise Refused(
+            f"Node {params['name']} has no record of failover {params['operation']}: it was removed. Nothing was "
+            "changed. Start the playbook again.",
+            node=params["name"],
+            why="no_record",
+        )
+    return record
 
 
 def _change(params: Params, facts: Mapping[str, Any] | None = None) -> Change:

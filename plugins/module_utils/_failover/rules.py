@@ -41,6 +41,8 @@ CLAIM, FENCING, DELETING = "claim", "fence", "delete"
 GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
 # All phases of a record. No version of this collection has written others.
 PHASES = (CLAIM, FENCING, "taint", "move", DELETING, *GOING_BACK)
+# What comes before the first phase, among the seconds that each takes.
+CONFIRM = "confirm"
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
 # The facts that say how a machine is switched off, which is also how it is switched on again.
@@ -141,7 +143,7 @@ def _broken(record: Mapping[str, Any]) -> str:
     if not all(type(seconds) in (int, float) for seconds in record["phases"].values()):
         return "phases has a value that is not a number of seconds"
     if broken := broken_facts(record["facts"]):
-        return f"{', '.join(broken)} of a wrong type"
+        return f"of its facts, {some(broken)} can't be used"
     try:
         from_text(record["started"])
         from_text(record["since"])
@@ -163,7 +165,7 @@ def broken_facts(facts: Mapping[str, Any]) -> list[str]:
     evidence = isinstance(facts.get("evidence") or {}, dict)
     way = [name for name in WAY if not isinstance(facts.get(name) or "", str)]
     place = _has_texts(facts, ("host", "namespace")) and facts["host"] and facts["namespace"]
-    key = [] if place or not facts.get("key") else ["key without host"]
+    key = [] if place or not facts.get("key") else ["key (without a host)"]
     return [*lists, *(() if counted else ("left_out",)), *(() if evidence else ("evidence",)), *way, *key]
 
 
@@ -197,10 +199,10 @@ def begin(
     }
 
 
-def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
+def restored(
+    entry: Mapping[str, Any], *, phase: str, facts: Mapping[str, Any], run: str, now: datetime
+) -> dict[str, Any]:
     """Return the record of a failover that is no longer on the Node, from its entry in the history."""
-    # A node can write the claim into its record, with which the next run begins.
-    phases = [step["step"] for step in entry["steps"] if step.get("step") in PHASES and step["step"] != CLAIM]
     return {
         "id": entry["operation"],
         "run": run,
@@ -208,11 +210,12 @@ def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, no
         "reason": entry["reason"],
         "started": entry["started"],
         "since": to_text(now),
-        "phase": phases[-1] if phases else FENCING,
+        "phase": phase,
         "phases": {name: seconds for name, seconds in entry["seconds"].items() if type(seconds) in (int, float)},
         "boot_id": entry["boot_id"],
         "facts": dict(facts),
-        "result": "",
+        # It did not end.
+        "result": FAILED,
         "detail": "",
     }
 

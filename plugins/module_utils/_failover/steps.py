@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from .._api import node_rules, paths
@@ -104,21 +105,31 @@ class _FailoverStep:
         return self._claimed(lambda: again_if_ready_changes(lambda: self._begin_there(confirmed)))
 
     def _begin_there(self, confirmed: str) -> Result:
-        """Look again under the claim, because another run may have worked on the node, and take the record over."""
+        """Look again under the claim, because another run may have worked on the node, and take the record over.
+
+        The history may have a failover that did not end, and whose record is no longer on the Node. It is resumed:
+        otherwise nothing would lead to what was sent.
+        """
         node = read_node(self._cluster, self._name)
         if rules.next_step(node, rules.open_record(node)) == FENCE:
             with runs.heartbeat(self._cluster, self._run):
                 node = self._confirm(node, confirmed)
-        record = rules.open_record(node)
+        record, history = rules.open_record(node), audit.read(self._cluster)
+        lost = audit_rules.to_resume(history, self._name)
+        # A record of another failover is that of a run that died before it sent anything. Or the node wrote it.
+        if lost and (record is None or (record["phase"] == rules.CLAIM and record["id"] != lost["operation"])):
+            record = audit_rules.restored(lost, run=self._run, now=self._cluster.now())
+        else:
+            lost = None
         step = rules.next_step(node, record)
         if step == FENCE:
             self._check(node, record)
-        entry = self._entry_of(record)
-        return _with_history(self._begin(node, record, step), entry)
+        entry = lost or (record and audit_rules.entry_of(history, self._name, record["id"]))
+        return _with_history(self._begin(node, record, step, lost), entry)
 
     def _deleted_before(self) -> Result | None:
         """Return the result for a Node that its failover deleted; ``None`` if it did not delete it."""
-        entry = self._last_entry()
+        entry = audit_rules.last_of(audit.read(self._cluster), self._name)
         if entry is None or not audit_rules.deleted(entry):
             return None
         changed = entry["result"] != rules.MOVED
@@ -126,6 +137,7 @@ class _FailoverStep:
             # The run that deleted it was killed before it recorded that.
             audit.close(
                 self._cluster,
+                self._name,
                 entry["operation"],
                 run=self._run,
                 result=rules.MOVED,
@@ -141,9 +153,6 @@ class _FailoverStep:
         entry = self._entry_of(record)
         if entry is None or entry["result"] != record["result"]:
             audit.note(self._cluster, self._name, record, {})
-
-    def _last_entry(self) -> dict[str, Any] | None:
-        return audit_rules.last_of(audit.read(self._cluster), self._name)
 
     def _entry_of(self, record: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return audit_rules.entry_of(audit.read(self._cluster), self._name, record["id"]) if record else None
@@ -211,7 +220,7 @@ class _FailoverStep:
     def _read_for_recovery(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
         """Return the record, else the entry of a failover that the node is not back from; and the step."""
         record = rules.record_of(node)
-        entry = self._last_entry() if record is None else None
+        entry = audit_rules.last_sent_of(audit.read(self._cluster), self._name) if record is None else None
         if entry is not None and not audit_rules.unfinished(entry):
             entry = None
         return record, entry, rules.next_recovery(node, record, unfinished=entry is not None)
@@ -223,7 +232,7 @@ class _FailoverStep:
             Refused: Its machine is another node now.
         """
         history = audit.read(self._cluster)
-        entry = audit_rules.last_of(history, self._name)
+        entry = audit_rules.last_sent_of(history, self._name)
         if entry is None:
             raise NotFound(
                 f"There is no Node {self._name}, and no record of a failover that switched it off. Check the name.",
@@ -266,7 +275,8 @@ class _FailoverStep:
             with runs.heartbeat(self._cluster, self._run, self._params.get("holder") or ""):
                 self._wait_for_claim(operation)
         except HoldfastError:
-            self._end()
+            with suppress(HoldfastError):
+                self._end()
             raise
         self._taken_from = before.run if before and before.run != self._run else None
         resumes = before is not None and before.purpose in (rules.FAIL_OVER, rules.RECOVER)
@@ -279,10 +289,7 @@ class _FailoverStep:
         try:
             found = begin()
         except HoldfastError as error:
-            try:
-                self._release()
-            except HoldfastError as other:
-                error.message += f" The claim stays, and the next run takes it over: {other.message}"
+            error.message += self._give_up()
             raise
         if found["step"] == DONE:
             self._release()
@@ -327,12 +334,21 @@ class _FailoverStep:
                 return
 
     def _release(self) -> None:
-        if self._context.check_mode:
-            return
-        try:
+        if not self._context.check_mode:
             claims.give_back(self._cluster, self._name, run=self._run, context=self._context)
-        finally:
             self._end()
+
+    def _give_up(self) -> str:
+        """Return the claim after a failure. If that fails, say so after the reason of the failure."""
+        why_not = ""
+        if not self._context.check_mode:
+            try:
+                claims.give_back(self._cluster, self._name, run=self._run, context=self._context)
+            except HoldfastError as error:
+                why_not = f" The claim stays, and the next run takes it over: {error.message}"
+        with suppress(HoldfastError):
+            self._end()
+        return why_not
 
     def _end(self) -> None:
         if not self._context.check_mode:
@@ -379,7 +395,7 @@ def _with_history(found: Result, entry: Mapping[str, Any] | None) -> Result:
         return found
     return {
         **found,
-        "sent": found["sent"] or audit_rules.may_have_touched(entry),
+        "sent": found["sent"] or audit_rules.may_have_sent(entry),
         "stated": audit_rules.way_of(entry),
     }
 

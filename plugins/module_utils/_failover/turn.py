@@ -215,7 +215,9 @@ class _Turn:
         self._changed = begun["changed"]
         record = begun["record"] or {}
         sent = progress.direction == RECOVER or begun["sent"]
-        ways = ways_rules.order(ways_of(self._given), str(begun["facts"].get("fence") or ""), sent=sent)
+        # A node can write its own record.
+        fence = begun["stated"].get("fence") or begun["facts"].get("fence") or ""
+        ways = ways_rules.order(ways_of(self._given), str(fence), sent=sent)
         left_out = {item["method"] for item in self._progress.attempts}
         ways = tuple(way for way in ways if way not in left_out) or ways
         self._settings = self._settings.by(*ways)
@@ -456,6 +458,11 @@ class _Turn:
                 self._record(facts, Step(journey_rules.RECORD, record=replace(record, deleted=True)))
             finally:
                 runs.end(self._context.cluster, self._progress.run)
+        except HoldfastError:
+            if not record.phase:
+                raise
+            # The history can't be written, so the record stays on the Node. The claim must not stay.
+            self._record(facts, Step(journey_rules.RECORD, record=replace(record, phase="")))
 
     def _check_host(self) -> None:
         """Check that the host is the node's, and that no other hardware can run as the node.

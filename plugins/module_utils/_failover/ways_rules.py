@@ -16,7 +16,7 @@ from typing import Any
 _OF_THE_WAY = ("bmc", "command", "not_found", "invalid_input", "timed_out")
 # Reasons of refusals that concern the machine of the way: it is not the node's, or it would not act.
 _OF_THE_MACHINE = ("other_host", "inert", "foreign", "node_unknown")
-# The node shuts down, maybe by the request of an earlier run. Another way would interrupt it.
+# The node shuts down, maybe by the request of an earlier run. Another way would interrupt the shutdown.
 _SHUTS_DOWN = "shutting_down"
 # The host is off, and its key keeps it off until the recovery. Only the time since when is unknown.
 _KEPT_OFF = "not_datable"

@@ -159,10 +159,8 @@ class _Annotation:
         except NotFound as error:
             # Before a request, this error says that nothing was sent.
             raise NotOff(
-                f"{error.message} metal3 was requested to switch the machine off before, and may have done so. Check "
-                "the machine.",
-                **error.fields,
-                why="gone",
+                f"{error.message} metal3 may have acted on the request before. Check the machine.",
+                **{**error.fields, "why": "gone"},
             ) from error
 
     def _try_to_put(self, record: last_look.RebootRecord) -> ObjectChange:

@@ -148,4 +148,5 @@ def repeat(attempt: Callable[[], _Result]) -> _Result:
         f"{_TRIES} times, the last check of the node did not count before the next step: {why}. Nothing was done. Find "
         "out why the API server or the BMC answers so slowly, and run it again.",
         why="slow",
+        sent=False,
     )

@@ -116,6 +116,12 @@ def test_a_node_that_still_shuts_down_was_not_requested_to(monkeypatch, cluster)
     assert asked == []
 
 
+def test_a_look_that_was_too_slow_has_sent_nothing(monkeypatch, cluster):
+    slow = TimedOut("5 times, the last check of the node did not count.", why="slow", sent=False)
+    failed, asked = switch(monkeypatch, cluster, slow)
+    assert (failed.fields["sent"], asked) == (False, [("soft", 4)])
+
+
 def test_it_is_hard_at_once(monkeypatch, cluster):
     _done, asked = switch(monkeypatch, cluster, {}, facts={**FACTS, "mode": "hard"})
     assert asked == [("hard", 9)]

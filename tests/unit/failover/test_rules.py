@@ -505,7 +505,8 @@ def test_a_record_stays_while_it_is_needed(phase, result, cordoned_by, stays):
 
 def entry_of(node, begun, **more):
     """An entry of a machine that was asked to switch off."""
-    fenced = audit_rules.entry_after(None, node, {**begun, "phase": "fence", "result": ""}, {}, "now", **more)
+    fenced = {**begun, "phase": "fence", "result": ""}
+    fenced = audit_rules.entry_after(None, node, fenced, {}, begun["started"], phase="fence", **more)
     return json.dumps(audit_rules.entry_after(fenced, node, begun, {}, "now"))
 
 
@@ -545,19 +546,24 @@ def test_failovers_that_sent_nothing_do_not_stay():
     data = {"lost": entry_of("n0", {**record("move", "moved"), "id": "lost"})}
     for number in range(audit_rules.KEEP * 2):
         begun = {**record(result="failed"), "id": f"op-{number}", "started": later(number).isoformat()}
-        data[f"op-{number}"] = json.dumps(audit_rules.entry_after(None, "n1", begun, {}, "now"))
+        data[f"op-{number}"] = json.dumps(audit_rules.entry_after(None, "n1", begun, {}, begun["started"]))
         data = audit_rules.bounded(data, f"op-{number}")
 
     assert len(data) <= audit_rules.KEEP + 1
     assert "lost" in data
 
 
+BEGAN = "2026-11-21T09:00:00Z"
+
+
 def entry(*steps, **facts):
     """The entry of a failover that came so far."""
     found = None
     for step in steps:
-        known = record(*((found or {}).get("phase", "fence"), step) if step in rules.RESULTS else (step,))
-        found = audit_rules.entry_after(found, "n", {**known, "facts": facts}, {}, "now", stated=facts)
+        ended = step in rules.RESULTS
+        known = record(*((found or {}).get("phase", "claim"), step) if ended else (step,))
+        phase = "" if ended else step
+        found = audit_rules.entry_after(found, "n", {**known, "facts": facts}, {}, BEGAN, phase=phase, stated=facts)
     return found
 
 
@@ -595,8 +601,6 @@ def test_a_later_failover_of_the_same_machine(here, there, found):
         (("claim", "fence"), True, False),
         (("claim", "fence", "failed"), True, False),
         (("claim", "fence", "stopped"), False, False),
-        # Nothing was sent, so the run went back.
-        (("claim", "fence", "claim", "failed"), False, False),
         (("claim", "fence", "taint", "move", "moved"), True, True),
         (("claim", "fence", "taint", "move", "delete"), True, True),
         (("claim", "fence", "taint", "move", "delete", "failed"), True, True),
@@ -609,42 +613,92 @@ def test_the_entry_of_a_node_without_a_record(steps, unfinished, deleted):
     assert (audit_rules.unfinished(found), audit_rules.deleted(found)) == (unfinished, deleted)
     data = {"op": json.dumps(found)}
     assert audit_rules.entry_of(data, "n", "op") == found
-    assert audit_rules.last_of(data, "n") == (found if audit_rules.may_have_touched(found) else None)
+    assert audit_rules.last_of(data, "n") == found
     assert list(audit_rules.unfinished_of(data)) == (["n"] if unfinished else [])
 
 
-def test_a_run_takes_back_its_own_phase_only():
-    """A node can write the claim into its record, with which the next run begins."""
-    found = entry("claim", "fence", "failed")
-    forged = {**record("claim"), "run": "s"}
-    found = audit_rules.entry_after(found, "n", forged, {}, "now")
-    found = audit_rules.entry_after(found, "n", {**forged, "result": "failed"}, {}, "now", phase="claim")
-    assert [step["step"] for step in found["steps"]] == ["claim", "fence", "failed", "claim", "failed"]
+def test_a_node_can_not_take_back_a_phase():
+    """It writes the first phase into its record while the run waits for the power-off, or before the next run."""
+    found = audit_rules.entry_after(entry("claim", "fence"), "n", record("claim", "failed"), {}, "now")
+    found = audit_rules.entry_after(found, "n", record("claim"), {}, "now")
     assert audit_rules.unfinished(found)
-    assert rules.restored(found, {}, run="s", now=NOW)["phase"] == "fence"
+    assert audit_rules.restored(found, run="s", now=NOW)["phase"] == "fence"
 
 
-def test_a_phase_that_a_node_has_written_takes_nothing_back():
-    """The node writes it while the run waits for the power-off."""
-    forged = record("claim", "failed")
-    assert audit_rules.unfinished(audit_rules.entry_after(entry("claim", "fence"), "n", forged, {}, "now"))
+def test_a_node_can_not_write_that_its_failover_deletes_it():
+    found = audit_rules.entry_after(None, "n", record("delete"), {}, "now")
+    assert (audit_rules.unfinished(found), audit_rules.deleted(found)) == (True, False)
+
+
+def test_a_node_can_not_write_when_its_failover_began():
+    begun = {**record("claim"), "started": "2020-01-01T00:00:00Z"}
+    found = audit_rules.entry_after(None, "n", begun, {}, "2026-01-01T00:00:00Z")
+    assert audit_rules.entry_after(found, "n", begun, {}, "2026-01-02T00:00:00Z")["started"] == "2026-01-01T00:00:00Z"
+
+
+def test_a_node_can_not_write_a_large_entry():
+    """It would push the entries of other nodes out of the history."""
+    large = dict.fromkeys(("holder", "reason", "boot_id"), "x" * 100000)
+    phases = {f"{number}": 1.0 for number in range(10_000)}
+    found = audit_rules.entry_after(None, "n", {**record("claim"), **large, "phases": phases}, {}, "now")
+    assert len(json.dumps(found)) < 5000
+
+
+def test_a_power_off_is_known_however_many_runs_follow():
+    found = entry("claim", "fence", "failed")
+    for number in range(100):
+        found = audit_rules.entry_after(found, "n", {**record("claim"), "run": f"s-{number}"}, {}, "now")
+    assert audit_rules.unfinished(json.loads(audit_rules._short(found)))
 
 
 def test_a_failover_that_sent_nothing_does_not_hide_an_earlier_one():
     earlier = {**entry("claim", "fence", "failed"), "host": "h", "namespace": "m", "started": "2026-01-01T00:00:00Z"}
-    later = {**entry("claim", "fence", "claim", "failed"), "operation": "later", "started": "2026-02-01T00:00:00Z"}
+    later = {**went_back(), "operation": "later", "started": "2026-02-01T00:00:00Z"}
     data = {"op": json.dumps(earlier), "later": json.dumps(later)}
-    assert audit_rules.last_of(data, "n") == audit_rules.unfinished_of(data)["n"] == earlier
+    assert audit_rules.last_sent_of(data, "n") == audit_rules.unfinished_of(data)["n"] == earlier
+    assert audit_rules.to_resume(data, "n") == earlier
+    assert audit_rules.last_of(data, "n") == later
 
     other = {**later, "node": "m", "host": "h", "namespace": "m"}
     assert audit_rules.later_of_machine({**data, "later": json.dumps(other)}, earlier) is None
+    at_work = {**other, "result": ""}
+    assert audit_rules.later_of_machine({**data, "later": json.dumps(at_work)}, earlier) == at_work
+
+
+def went_back():
+    """The entry of a failover that sent nothing."""
+    ended = record("claim", "failed")
+    return audit_rules.entry_after(entry("claim", "fence"), "n", ended, {}, "now", phase="claim")
+
+
+def test_a_failover_that_sent_nothing_is_over():
+    found = went_back()
+    assert (audit_rules.unfinished(found), audit_rules.deleted(found)) == (False, False)
+    assert audit_rules.to_resume({"op": json.dumps(found)}, "n") is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "phase"),
+    [
+        (("claim",), "claim"),
+        (("failed",), "claim"),
+        (("claim", "fence", "failed"), "fence"),
+        # A node could write it.
+        (("claim", "fence", "failed", "claim"), "fence"),
+        (("claim", "fence", "taint", "move", "moved"), "move"),
+    ],
+)
+def test_the_phase_of_an_entry_of_an_earlier_version(steps, phase):
+    found = entry(*steps)
+    del found["phase"]
+    assert audit_rules.phase_of(found) == phase
 
 
 def test_a_record_that_is_gone_is_restored_from_its_entry():
     found = entry("claim", "fence", "taint", "failed", fence="metal3", key="k", host="h", namespace="m", uri="u")
     facts = audit_rules.facts_of(found)
     assert facts == {"fence": "metal3", "key": "k", "host": "h", "namespace": "m", "uri": "u"}
-    again = rules.restored(found, facts, run="s", now=NOW)
+    again = audit_rules.restored(found, run="s", now=NOW)
     assert (again["id"], again["phase"], again["boot_id"], again["run"]) == ("op", "taint", BOOT, "s")
     seen = node()
     seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
@@ -670,12 +724,6 @@ def test_how_the_machine_is_switched_off_is_not_taken_from_the_node():
     assert found["pods"] == [1]
     with pytest.raises(Refused, match="is one of node n"):
         audit_rules.entry_after(found, "another", theirs, {}, "then")
-
-
-def test_a_failover_whose_steps_are_not_known_goes_back_to_the_fence():
-    known = entry("failed")
-
-    assert rules.restored(known, {}, run="s", now=NOW)["phase"] == "fence"
 
 
 @pytest.mark.parametrize(
@@ -729,7 +777,7 @@ def test_any_entry_is_valid_or_none(content):
         assert set(audit_rules.unfinished_of(data)) <= {str(one.get("node")) if isinstance(one, dict) else ""}
         if found is not None:
             audit_rules.deleted(found)
-            again = rules.restored(found, audit_rules.facts_of(found), run="s", now=NOW)
+            again = audit_rules.restored(found, run="s", now=NOW)
             seen = node()
             seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
             assert rules.record_of(seen) == again

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 from unit.failover.play import AUDIT, GIVEN, Play, entry, ready_is, silent_node
-from unit.reboot.memory_cluster import AT
+from unit.reboot.memory_cluster import AT, NOW
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
@@ -20,7 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     TimedOut,
     Unreachable,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit_rules, confirm
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit, audit_rules, confirm
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import turn as turns
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.journey_rules import (
     FAILOVER_STEPS,
@@ -183,7 +184,8 @@ def test_a_node_to_whose_machine_nothing_was_sent_does_not_count_as_fenced(clust
     """The phase of the power-off is recorded before its request."""
     assert refused(Play(cluster), error).go()["result"] == "failed"
     assert (cluster.marks(), cluster.cordoned()) == ({}, False)
-    assert [step["step"] for step in entry(cluster)["steps"]] == ["claim", "fence", "claim", "failed"]
+    assert [step["step"] for step in entry(cluster)["steps"]] == ["claim", "fence", "failed"]
+    assert not audit_rules.unfinished(entry(cluster))
     assert Play(cluster, run="r2").go()["result"] == "moved"
 
 
@@ -219,17 +221,101 @@ def test_the_history_says_that_nothing_was_sent_if_the_node_is_deleted(cluster):
     assert not [path for path in cluster.objects if "/leases/" in path], "the run has ended"
 
 
-def test_a_node_can_not_hide_that_its_machine_was_requested_to_switch_off(cluster):
-    """It writes the first phase into its own record."""
-    cluster.off = False
-    assert refused(Play(cluster), TimedOut("It is on."), sent=True).go()["result"] == "failed"
-    annotations = cluster.objects[paths.node("node-1")]["metadata"]["annotations"]
-    forged = {**json.loads(annotations["holdfast.dev/failover"]), "phase": "claim"}
-    annotations["holdfast.dev/failover"] = json.dumps(forged)
+def test_a_run_whose_history_can_not_be_written_returns_its_claim(cluster, monkeypatch):
+    def fails(*_arguments):
+        raise Unreachable("The API server gives no answer.")
 
-    assert refused(Play(cluster, run="r2"), Held("Node node-1 is held.")).go()["result"] == "failed"
+    play = refused(Play(cluster), Held("Node node-1 is held."))
+    act = play.act
+
+    def no_history(name, arguments):
+        try:
+            return act(name, arguments)
+        finally:
+            if name == "failover_power":
+                monkeypatch.setattr(audit, "_store", fails)
+
+    play.act = no_history
+    assert "COULD NOT BE RECORDED" in play.go()["detail"]
+    assert ("claim" in cluster.marks(), cluster.marks()["failover"]["result"]) == (False, "failed")
+
+
+def test_a_run_that_is_killed_between_its_last_two_writes_leaves_its_record(cluster):
+    """Otherwise nothing would correct the history."""
+
+    def kill(_verb, path, _body):
+        if path == AUDIT and entry(cluster)["result"]:
+            raise Killed
+
+    cluster.hooks.append(kill)
+    with pytest.raises(Killed):
+        refused(Play(cluster), Held("Node node-1 is held.")).go()
+    assert not audit_rules.unfinished(entry(cluster))
+    assert (cluster.marks()["failover"]["phase"], "claim" in cluster.marks()) == ("fence", True)
+
+
+@pytest.mark.parametrize("run", ["r1", "r2"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        None,
+        {"phase": "claim"},
+        {"phase": "claim", "facts": {}},
+        {"phase": "claim", "id": "another"},
+        {"result": "moved", "boot_id": "boot-0"},
+        {"started": "2020-01-01T00:00:00Z"},
+    ],
+    ids=str,
+)
+def test_a_node_can_not_hide_that_its_machine_was_requested_to_switch_off(cluster, change, run):
+    """It writes its own record. Or its Node was deleted and created again."""
+    cluster.off = False
+    first = refused(Play(cluster), TimedOut("It is on."), sent=True).go()
+    assert first["result"] == "failed"
+    annotations = cluster.objects[paths.node("node-1")]["metadata"]["annotations"]
+    known = json.loads(annotations.pop("holdfast.dev/failover"))
+    if change is not None:
+        annotations["holdfast.dev/failover"] = json.dumps({**known, **change})
+
+    again = refused(Play(cluster, run=run, fence=["redfish", "command"]), Held("Node node-1 is held."))
+    result = again.go()
+    assert (result["result"], result["operation"], result["resumed"]) == ("failed", first["operation"], True)
+    assert (again.turn["progress"]["fence"], again.turn["then"]) == ("command", [])
     assert ("failover" in cluster.marks(), cluster.cordoned()) == (True, True)
     assert audit_rules.unfinished(entry(cluster))
+
+
+def test_a_node_can_not_end_the_failover_of_another_one(cluster):
+    cluster.node("node-2", ready=False)
+    other = {"id": "node-2.20261121T080000Z", "phase": "move", "result": "moved", "boot_id": "boot-0"}
+    cluster.node(ready=False, failover={**WRITTEN, **other})
+    theirs = audit_rules.entry_after(None, "node-2", {**WRITTEN, **other}, {}, AT, phase="move")
+    cluster.create(
+        AUDIT.rpartition("/")[0], {"metadata": {"name": "failovers"}, "data": {other["id"]: json.dumps(theirs)}}
+    )
+
+    assert Play(cluster).go()["result"] == "moved"
+    assert json.loads(cluster.objects[AUDIT]["data"][other["id"]]) == theirs
+
+
+WRITTEN = {
+    **dict.fromkeys(("holder", "reason", "detail"), ""),
+    **dict.fromkeys(("started", "since"), AT),
+    "run": "r0",
+    "phases": {},
+    "facts": {},
+}
+
+
+def test_a_deleted_node_that_ran_again_since_its_failover_does_not_count_as_failed_over(cluster):
+    """The next failover sent nothing. So its machine may be on."""
+    assert Play(cluster, delete_node=True).go()["result"] == "moved"
+    cluster.node(ready=False, boot_id="boot-2")
+    cluster.now = lambda: NOW + timedelta(seconds=600)
+    refused(Play(cluster, run="r2"), Held("Node node-1 is held.")).go()
+    del cluster.objects[paths.node("node-1")]
+
+    assert "There is no Node node-1" in Play(cluster, run="r3").go()["detail"]
 
 
 def test_a_cordon_that_can_not_be_undone_does_not_count_as_a_power_off(cluster, monkeypatch):
@@ -841,7 +927,7 @@ class TestHostOfAnotherCluster:
         """It does not stand for the variables that are not set."""
         self.write(cluster, host=host, namespace=namespace)
         play = Play(cluster, run="r2", direction="recover", given=(), bare_metal_host=host)
-        assert "is invalid: key without host" in play.go()["detail"]
+        assert "is invalid: of its facts, key (without a host)" in play.go()["detail"]
         assert (play.done, removed) == ([], [])
 
     @pytest.mark.parametrize("host", ["h1", "without-a-key"])

@@ -184,7 +184,7 @@ def test_a_host_that_is_deleted_after_the_request_may_be_off(monkeypatch, key):
     for name in ("_wait_until_off", "_wait_until_rebooted"):
         monkeypatch.setattr(annotation._Annotation, name, lambda self, *_arguments: self._target.read())
     server.merge, merge = lambda *given, **more: (merge(*given, **more), server.objects.pop(HOST))[0], server.merge
-    with pytest.raises(NotOff, match=r"metal/h no longer exists.* may have done so") as failed:
+    with pytest.raises(NotOff, match=r"metal/h no longer exists.* may have acted on the request") as failed:
         server.run(key=key, wait=True)
     assert (failed.value.kind, failed.value.fields["why"]) == ("not_off", "gone")
 
@@ -375,9 +375,9 @@ class TestLastLook:
         server = Server()
         clock = iter(range(0, 10**6, 11))
         monkeypatch.setattr(last_look, "steady", lambda: next(clock))
-        with pytest.raises(TimedOut, match="older than"):
+        with pytest.raises(TimedOut, match="older than") as slow:
             server.run()
-        assert server.annotations == THEIRS
+        assert (server.annotations, slow.value.fields["sent"]) == (THEIRS, False)
 
 
 @pytest.mark.parametrize("mode", ["soft", "hard"])
