@@ -12,11 +12,10 @@ from typing import Any
 
 from .._api.errors import Refused
 from .._api.names import FAILOVER
-from .._api.times import from_text
+from .._api.times import from_text, to_text
 from .._shared.bounds import bounded as bounded_data
 from .._shared.bounds import cut
 from .rules import CLAIM, CONFIRM, DELETING, FAILED, FENCING, MOVED, PHASES, RECOVERED, STOPPED, WAY, broken_facts
-from .rules import restored as restored_record
 
 # An object of etcd has at most 1.5 MiB.
 KEEP, KEEP_STEPS, KEEP_RUNS, KEEP_BYTES = 50, 60, 100, 900_000
@@ -53,7 +52,8 @@ def entry_after(
     """Return the entry of a failover for the present record on its Node.
 
     Args:
-        phase: The phase that the run itself begins, or goes back to; empty for none. A node can write its own record.
+        phase: The phase that the run itself begins, or goes back to; empty for none. That of the record does not count,
+            because a node can write its own record.
         stated: What the run itself says of the way to switch the machine off. A node can write its own annotations, so
             nothing of the way is taken from there: it may decide where the credentials of a BMC are sent.
 
@@ -61,6 +61,7 @@ def entry_after(
         Refused: It is the entry of another node.
     """
     known = entry or {}
+    run, detail = cut(record["run"]), cut(record["detail"], 1000)
     if known.get("node") not in (None, node):
         raise Refused(
             f"The annotation {FAILOVER} of Node {node} names failover {record['id']}, which is one of node "
@@ -74,35 +75,43 @@ def entry_after(
     facts = {**seen, **way_of(known), **way_of(stated or {})}
     step = {
         "at": now,
-        "run": record["run"],
+        "run": run,
         "step": record["result"] or record["phase"],
         "resource_versions": dict(versions),
-        **({"detail": record["detail"]} if record["detail"] else {}),
+        **({"detail": detail} if detail else {}),
     }
     steps = [*known.get("steps", []), step]
-    runs = known.get("runs", [])
+    steps = [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]]
+    begins = not (phase or record["result"])
+    if known and not begins and _has_lost(known, run):
+        return {**known, "steps": steps}
     begun = CLAIM if record["phase"] == CLAIM else FENCING
     return {
         "operation": record["id"],
         "node": node,
         _PHASE: phase or (phase_of(known) if known else begun),
         "by": cut(record["holder"]),
-        "runs": _with_run(runs, record["run"]),
+        "runs": _with_run(known.get("runs", []), run),
         "reason": cut(record["reason"]),
         "boot_id": cut(record["boot_id"]),
         # The entry that began last counts.
         "started": known.get("started") or now,
         "ended": now if record["result"] else "",
         "result": record["result"],
-        "detail": record["detail"],
+        "detail": detail,
         "seconds": {name: seconds for name, seconds in record["phases"].items() if name in (CONFIRM, *PHASES)},
         **bounded_data(facts),
-        "steps": [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]],
+        "steps": steps,
     }
 
 
 def _with_run(runs: list[str], run: str) -> list[str]:
-    return runs if run in runs else [*runs, run][-KEEP_RUNS:]
+    return [*(other for other in runs if other != run), run][-KEEP_RUNS:]
+
+
+def _has_lost(entry: Mapping[str, Any], run: str) -> bool:
+    """Return whether another run has taken the failover over. Then the run may have been paused."""
+    return run in entry["runs"][:-1]
 
 
 def entry_closed(
@@ -118,16 +127,18 @@ def entry_closed(
     """Return the entry of a failover that ends after its Node, and the record on it, was deleted."""
     detail = cut(detail, 1000)
     step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
-    runs = entry.get("runs", [])
+    steps = [*entry["steps"], step]
+    if _has_lost(entry, run):
+        return {**entry, "steps": steps}
     return {
         **entry,
         _PHASE: phase or phase_of(entry),
-        "runs": _with_run(runs, run),
+        "runs": _with_run(entry["runs"], run),
         "ended": now,
         "result": result,
         "detail": detail,
         **bounded_data(facts),
-        "steps": [*entry.get("steps", []), step],
+        "steps": steps,
     }
 
 
@@ -234,15 +245,32 @@ def unfinished(entry: Mapping[str, Any]) -> bool:
     return entry["result"] not in (RECOVERED, STOPPED) and may_have_sent(entry)
 
 
-def to_resume(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
-    """Return the last entry of a node if its failover did not end: its record may be lost."""
+def to_resume(data: Mapping[str, str], node: str, boot_id: str) -> dict[str, Any] | None:
+    """Return the last entry of a node if its failover did not end, and the node has not booted since.
+
+    Otherwise a person, or other hardware, has brought the node back since.
+    """
     entry = last_sent_of(data, node)
-    return entry if entry and entry["result"] in ("", FAILED) else None
+    return entry if entry and entry["result"] in ("", FAILED) and entry["boot_id"] == boot_id else None
 
 
 def restored(entry: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
     """Return the record of a failover that is no longer on the Node, from its entry."""
-    return restored_record(entry, phase=phase_of(entry), facts=facts_of(entry), run=run, now=now)
+    return {
+        "id": entry["operation"],
+        "run": run,
+        "holder": entry["by"],
+        "reason": entry["reason"],
+        "started": entry["started"],
+        "since": to_text(now),
+        "phase": phase_of(entry),
+        "phases": {name: seconds for name, seconds in entry["seconds"].items() if type(seconds) in (int, float)},
+        "boot_id": entry["boot_id"],
+        "facts": facts_of(entry),
+        # Its end is unknown, so it counts as failed.
+        "result": FAILED,
+        "detail": "",
+    }
 
 
 def may_have_sent(entry: Mapping[str, Any]) -> bool:
@@ -260,9 +288,9 @@ def phase_of(entry: Mapping[str, Any]) -> str:
 
 def unfinished_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Return the last entries of all nodes that are not known to be back."""
-    names = {str(entry.get("node")) for entry in map(read_entry, data.values())}
-    found = ((name, last_sent_of(data, name)) for name in names)
-    return {name: entry for name, entry in found if entry and unfinished(entry)}
+    entries = sorted(filter(may_have_sent, _valid(data)), key=lambda entry: str(entry["started"]))
+    last = {str(entry["node"]): entry for entry in entries}
+    return {node: entry for node, entry in last.items() if unfinished(entry)}
 
 
 def deleted(entry: Mapping[str, Any]) -> bool:

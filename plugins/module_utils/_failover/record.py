@@ -124,15 +124,21 @@ def _record_deleted_node(context: Context, params: Params) -> Result:
 
 
 def take_over(
-    context: Context, params: Params, seen: Object, *, step: str, waited: float, entry: Mapping[str, Any] | None = None
+    context: Context,
+    params: Params,
+    seen: Object,
+    known: Mapping[str, Any] | None,
+    *,
+    step: str,
+    waited: float,
 ) -> tuple[Object, dict[str, Any]]:
     """Begin the record, or resume one that another run left. The claim must be ours already.
 
     Args:
         seen: The Node in the version that was checked.
+        known: The record to resume; ``None`` to begin one. The Node may not have it, or no longer.
         step: The next step.
         waited: Seconds that passed before.
-        entry: The entry of the failover to resume if the Node does not have its record.
 
     Raises:
         CameBack: The Node is on, or has booted since it was checked. The run may have been paused.
@@ -141,19 +147,14 @@ def take_over(
     """
     cluster, name, run = context.cluster, params["name"], params["run"]
     stated: Mapping[str, Any] = {}
-    over = ""
+    before = rules.record_of(seen)
 
     def attempt() -> tuple[Object, dict[str, Any]]:
-        nonlocal stated, over
+        nonlocal stated
         node = _claimed_node(context, name, run)
         if step == rules.FENCE:
             still_down_rules.check_still_down(node, {"boot_id": node_rules.boot_id(seen)}, down_since(seen))
-        known = rules.record_of(node)
-        record = rules.open_record(node) if step == rules.FENCE else known
-        if entry is not None and (record is None or record["id"] != entry["operation"]):
-            record = audit_rules.restored(entry, run=run, now=cluster.now())
-        over = known["id"] if known and record is None else ""
-        if record is None:
+        if known is None:
             wanted = rules.begin(
                 node,
                 rules.operation_of(name, cluster.now()),
@@ -165,21 +166,27 @@ def take_over(
             )
             wanted["phases"] = {rules.CONFIRM: round(waited, 1)}
             stated = wanted["facts"]
-        elif step == rules.FENCE and rules.down_again(node, record):
-            wanted = rules.restarted(node, record, run=run, now=cluster.now())
+        elif step == rules.FENCE and rules.down_again(node, known):
+            wanted = rules.restarted(node, known, run=run, now=cluster.now())
         else:
-            wanted = rules.advance(record, Change(run, phase=record["phase"]), cluster.now())
+            wanted = rules.advance(known, Change(run, phase=known["phase"]), cluster.now())
         if step == rules.FENCE:
             wanted["confirmed"] = down_since(seen)
         return _write(context, node, wanted), wanted
 
     node, record = retry_conflicts(attempt)
-    if over:
-        with suppress(NotFound):
-            detail = "a person brought it back, and it is down again"
-            audit.close(cluster, name, over, run=run, result=rules.RECOVERED, detail=detail, facts={})
+    if known is None and before:
+        _close(cluster, name, before["id"], run)
     audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]}, stated)
     return node, record
+
+
+def _close(cluster: Cluster, name: str, operation: str, run: str) -> None:
+    """Close the failover of a node that a person brought back. A node can write into its record that it has ended."""
+    entry = audit_rules.entry_of(audit.read(cluster), name, operation)
+    if entry is not None and entry["result"] == rules.MOVED:
+        detail = "a person brought it back, and it is down again"
+        audit.close(cluster, name, operation, run=run, result=rules.RECOVERED, detail=detail, facts={})
 
 
 def _confirm(context: Context, name: str, seconds: float) -> str:

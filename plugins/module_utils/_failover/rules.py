@@ -199,27 +199,6 @@ def begin(
     }
 
 
-def restored(
-    entry: Mapping[str, Any], *, phase: str, facts: Mapping[str, Any], run: str, now: datetime
-) -> dict[str, Any]:
-    """Return the record of a failover that is no longer on the Node, from its entry in the history."""
-    return {
-        "id": entry["operation"],
-        "run": run,
-        "holder": entry["by"],
-        "reason": entry["reason"],
-        "started": entry["started"],
-        "since": to_text(now),
-        "phase": phase,
-        "phases": {name: seconds for name, seconds in entry["seconds"].items() if type(seconds) in (int, float)},
-        "boot_id": entry["boot_id"],
-        "facts": dict(facts),
-        # It did not end.
-        "result": FAILED,
-        "detail": "",
-    }
-
-
 def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[str, Any]:
     """Return the record after a change; the same content if everything is recorded already."""
     phase = change.phase or record["phase"]
@@ -336,17 +315,13 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
     return DONE if record["result"] == MOVED else TAINT
 
 
-def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished: bool = False) -> str:
+def next_recovery(node: Object, record: Mapping[str, Any] | None) -> str:
     """Return the next step of the way back: all of it, or nothing if the node was not failed over.
-
-    Args:
-        unfinished: Whether, as far as is known, the node is not back from its last failover. The Node itself may show
-            nothing of it, because it was deleted and created again, or because its record was removed.
 
     Raises:
         Refused: It was not failed over, but someone else has declared it out of service.
     """
-    if record is not None or evidence_of(node) is not None or unfinished:
+    if record is not None or evidence_of(node) is not None:
         return POWER_ON
     if taint_of(node) is None:
         return DONE

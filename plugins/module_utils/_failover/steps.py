@@ -51,8 +51,8 @@ def failover_step(context: Context, params: Params, before: Before = lambda node
 
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
-        ``sent``, whether the machine may have been requested to switch off; ``stated``, which of these facts the
-        history has, too, for a failover that is resumed or recovered;
+        ``sent``, whether the machine may have been requested to switch off; ``stated``, which of these facts are
+        also in the history, for a failover that is resumed or recovered;
         ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
         run that had the claim; ``maintained_by``, a text about another writer that maintains the node; ``boot_id``;
         ``boot_id_before``, the boot ID that must have changed when the node is back; ``now``, and ``waited`` in
@@ -105,27 +105,27 @@ class _FailoverStep:
         return self._claimed(lambda: again_if_ready_changes(lambda: self._begin_there(confirmed)))
 
     def _begin_there(self, confirmed: str) -> Result:
-        """Look again under the claim, because another run may have worked on the node, and take the record over.
-
-        The history may have a failover that did not end, and whose record is no longer on the Node. It is resumed:
-        otherwise nothing would lead to what was sent.
-        """
+        """Look again under the claim, because another run may have worked on the node, and take the record over."""
         node = read_node(self._cluster, self._name)
         if rules.next_step(node, rules.open_record(node)) == FENCE:
             with runs.heartbeat(self._cluster, self._run):
                 node = self._confirm(node, confirmed)
-        record, history = rules.open_record(node), audit.read(self._cluster)
-        lost = audit_rules.to_resume(history, self._name)
-        # A record of another failover is that of a run that died before it sent anything. Or the node wrote it.
-        if lost and (record is None or (record["phase"] == rules.CLAIM and record["id"] != lost["operation"])):
-            record = audit_rules.restored(lost, run=self._run, now=self._cluster.now())
-        else:
-            lost = None
+        record, entry = self._to_resume(node)
         step = rules.next_step(node, record)
         if step == FENCE:
             self._check(node, record)
-        entry = lost or (record and audit_rules.entry_of(history, self._name, record["id"]))
-        return _with_history(self._begin(node, record, step, lost), entry)
+        return _with_history(self._begin(node, record, step), entry)
+
+    def _to_resume(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """Return the record of the failover to resume, and its entry in the history; ``None`` to begin one."""
+        record, history = rules.open_record(node), audit.read(self._cluster)
+        lost = audit_rules.to_resume(history, self._name, node_rules.boot_id(node))
+        if lost and (record is None or record["id"] != lost["operation"]):
+            return audit_rules.restored(lost, run=self._run, now=self._cluster.now()), lost
+        entry = audit_rules.entry_of(history, self._name, record["id"]) if record else None
+        # A node can write the id of an earlier failover into its record.
+        over = entry is not None and entry["result"] == rules.RECOVERED
+        return (None, None) if over else (record, entry)
 
     def _deleted_before(self) -> Result | None:
         """Return the result for a Node that its failover deleted; ``None`` if it did not delete it."""
@@ -150,23 +150,17 @@ class _FailoverStep:
         """Copy the result on the Node to the entry: the run that wrote it may have been killed in between."""
         if record is None:
             return
-        entry = self._entry_of(record)
-        if entry is None or entry["result"] != record["result"]:
+        entry = audit_rules.entry_of(audit.read(self._cluster), self._name, record["id"])
+        if entry is not None and entry["result"] != record["result"]:
             audit.note(self._cluster, self._name, record, {})
 
-    def _entry_of(self, record: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        return audit_rules.entry_of(audit.read(self._cluster), self._name, record["id"]) if record else None
-
-    def _begin(
-        self, node: Object, record: dict[str, Any] | None, step: str, entry: Mapping[str, Any] | None = None
-    ) -> Result:
+    def _begin(self, node: Object, record: dict[str, Any] | None, step: str) -> Result:
         """Take over the record, unless nothing is left to do."""
         if step == DONE:
             return self._result(node, record, step)
-        node, taken = writer.take_over(
-            self._context, self._params, node, step=step, waited=self._deadline.elapsed, entry=entry
-        )
-        return {**self._result(node, taken, step), "resumed": record is not None or entry is not None}
+        waited = self._deadline.elapsed
+        node, taken = writer.take_over(self._context, self._params, node, record, step=step, waited=waited)
+        return {**self._result(node, taken, step), "resumed": record is not None}
 
     def _confirm(self, node: Object, confirmed: str = "") -> Object:
         return confirm(self._context, node, self._params["confirm_seconds"], confirmed)
@@ -212,18 +206,23 @@ class _FailoverStep:
     def _begin_back(self) -> Result:
         node = read_node(self._cluster, self._name)
         record, entry, step = self._read_for_recovery(node)
-        if known := record or (entry and {**entry, "facts": audit_rules.facts_of(entry)}):
-            self._before(node, known)
-        history = entry or self._entry_of(record)
-        return _with_history(self._begin(node, record, step, entry), history)
+        if record:
+            self._before(node, record)
+        return _with_history(self._begin(node, record, step), entry)
 
     def _read_for_recovery(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
-        """Return the record, else the entry of a failover that the node is not back from; and the step."""
-        record = rules.record_of(node)
-        entry = audit_rules.last_sent_of(audit.read(self._cluster), self._name) if record is None else None
-        if entry is not None and not audit_rules.unfinished(entry):
-            entry = None
-        return record, entry, rules.next_recovery(node, record, unfinished=entry is not None)
+        """Return the record of the failover that the node is not back from, its entry in the history, and the step."""
+        record, history = rules.record_of(node), audit.read(self._cluster)
+        if record is None or record["phase"] == rules.CLAIM:
+            # The Node may have been deleted and created again, or its record removed.
+            entry = audit_rules.unfinished_of(history).get(self._name)
+            record = audit_rules.restored(entry, run=self._run, now=self._cluster.now()) if entry else record
+        else:
+            entry = audit_rules.entry_of(history, self._name, record["id"])
+        if record and entry:
+            # A node can remove from its own record how it was switched off.
+            record = {**record, "facts": {**audit_rules.way_of(entry), **record["facts"]}}
+        return record, entry, rules.next_recovery(node, record)
 
     def _recover_deleted_node(self) -> Result:
         """Return what to do for a Node that was deleted after its failover: its host may still be kept off.
@@ -339,7 +338,7 @@ class _FailoverStep:
             self._end()
 
     def _give_up(self) -> str:
-        """Return the claim after a failure. If that fails, say so after the reason of the failure."""
+        """Return the claim after a failure. Return a sentence for its message if the claim stays."""
         why_not = ""
         if not self._context.check_mode:
             try:

@@ -458,8 +458,8 @@ class _Turn:
                 self._record(facts, Step(journey_rules.RECORD, record=replace(record, deleted=True)))
             finally:
                 runs.end(self._context.cluster, self._progress.run)
-        except HoldfastError:
-            if not record.phase:
+        except HoldfastError as error:
+            if not record.phase or error.kind in ending_rules.NOTHING_WRITTEN:
                 raise
             # The history can't be written, so the record stays on the Node. The claim must not stay.
             self._record(facts, Step(journey_rules.RECORD, record=replace(record, phase="")))

@@ -198,7 +198,6 @@ def test_only_nodes_that_were_failed_over_are_recovered():
     assert rules.next_recovery(node(ready="True"), None) == DONE
     assert rules.next_recovery(node(), record("fence", "failed")) == rules.POWER_ON
     assert rules.next_recovery(node(tainted=True, evidence=BOOT), None) == rules.POWER_ON
-    assert rules.next_recovery(node(ready="True"), None, unfinished=True) == rules.POWER_ON
     with pytest.raises(Refused, match="someone else") as refused:
         rules.next_recovery(node(ready="True", tainted=True), None)
     assert refused.value.fields["why"] == "not_ours"
@@ -638,7 +637,7 @@ def test_a_node_can_not_write_when_its_failover_began():
 
 def test_a_node_can_not_write_a_large_entry():
     """It would push the entries of other nodes out of the history."""
-    large = dict.fromkeys(("holder", "reason", "boot_id"), "x" * 100000)
+    large = dict.fromkeys(("holder", "reason", "boot_id", "run", "detail"), "x" * 100000)
     phases = {f"{number}": 1.0 for number in range(10_000)}
     found = audit_rules.entry_after(None, "n", {**record("claim"), **large, "phases": phases}, {}, "now")
     assert len(json.dumps(found)) < 5000
@@ -656,7 +655,8 @@ def test_a_failover_that_sent_nothing_does_not_hide_an_earlier_one():
     later = {**went_back(), "operation": "later", "started": "2026-02-01T00:00:00Z"}
     data = {"op": json.dumps(earlier), "later": json.dumps(later)}
     assert audit_rules.last_sent_of(data, "n") == audit_rules.unfinished_of(data)["n"] == earlier
-    assert audit_rules.to_resume(data, "n") == earlier
+    assert audit_rules.to_resume(data, "n", BOOT) == earlier
+    assert audit_rules.to_resume(data, "n", "another-boot") is None
     assert audit_rules.last_of(data, "n") == later
 
     other = {**later, "node": "m", "host": "h", "namespace": "m"}
@@ -674,7 +674,25 @@ def went_back():
 def test_a_failover_that_sent_nothing_is_over():
     found = went_back()
     assert (audit_rules.unfinished(found), audit_rules.deleted(found)) == (False, False)
-    assert audit_rules.to_resume({"op": json.dumps(found)}, "n") is None
+    assert audit_rules.to_resume({"op": json.dumps(found)}, "n", BOOT) is None
+
+
+def test_a_run_that_was_paused_changes_nothing_that_another_one_has_recorded():
+    taken = audit_rules.entry_after(entry("claim"), "n", {**record("claim"), "run": "s"}, {}, "now")
+    sent = audit_rules.entry_after(taken, "n", {**record("fence"), "run": "s"}, {}, "now", phase="fence")
+    for late in (
+        audit_rules.entry_after(sent, "n", record("claim", "failed"), {}, "then", phase="claim"),
+        audit_rules.entry_closed(sent, run="r", result="moved", detail="", facts={}, now="then", phase="claim"),
+    ):
+        assert {**late, "steps": []} == {**sent, "steps": []}
+        assert late["steps"][:-1] == sent["steps"]
+
+
+def test_a_run_of_the_same_name_takes_over_again():
+    taken = audit_rules.entry_after(entry("claim"), "n", {**record("claim"), "run": "s"}, {}, "now")
+    again = audit_rules.entry_after(taken, "n", record("claim"), {}, "now")
+    sent = audit_rules.entry_after(again, "n", record("fence"), {}, "now", phase="fence")
+    assert (sent["runs"], sent["phase"]) == (["s", "r"], "fence")
 
 
 @pytest.mark.parametrize(

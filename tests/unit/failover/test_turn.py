@@ -285,6 +285,52 @@ def test_a_node_can_not_hide_that_its_machine_was_requested_to_switch_off(cluste
     assert audit_rules.unfinished(entry(cluster))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"facts": {}}, {"phase": "claim", "facts": {}}, {"phase": "claim", "id": "another", "facts": {}}],
+    ids=str,
+)
+def test_a_node_can_not_hide_from_its_recovery_how_it_was_switched_off(cluster, change):
+    cluster.off = False
+    first = refused(Play(cluster), TimedOut("It is on."), sent=True).go()
+    annotations = cluster.objects[paths.node("node-1")]["metadata"]["annotations"]
+    annotations["holdfast.dev/failover"] = json.dumps({**json.loads(annotations["holdfast.dev/failover"]), **change})
+
+    back = Play(cluster, run="r2", direction="recover")
+    assert (back.go()["operation"], back.commands) == (first["operation"], ["on"])
+    assert entry(cluster)["result"] == "recovered"
+
+
+def test_a_node_that_names_an_earlier_failover_does_not_resume_it(cluster):
+    """That one is over, so its entry would hide what is sent now."""
+    assert Play(cluster).go()["result"] == "moved"
+    known = cluster.marks()["failover"]
+    assert Play(cluster, run="r2", direction="recover").go()["result"] == "recovered"
+    cluster.node(ready=False, boot_id="boot-2", failover={**known, "phase": "claim", "result": "", "boot_id": "boot-2"})
+    cluster.now = lambda: NOW + timedelta(seconds=600)
+
+    result = Play(cluster, run="r3").go()
+    assert (result["result"], result["operation"] == known["id"], result["resumed"]) == ("moved", False, False)
+
+
+def test_a_node_can_not_write_that_its_failover_has_ended(cluster):
+    first = refused(Play(cluster), TimedOut("It is on."), sent=True).go()
+    known = {**cluster.marks()["failover"], "result": "moved"}
+    cluster.node(ready=False, boot_id="boot-2", failover=known)
+    cluster.now = lambda: NOW + timedelta(seconds=600)
+    Play(cluster, run="r2").go()
+    assert json.loads(cluster.objects[AUDIT]["data"][first["operation"]])["result"] == "failed"
+
+
+def test_a_failover_of_an_earlier_boot_is_not_resumed(cluster):
+    """A person has brought the node back since, or it is other hardware."""
+    first = refused(Play(cluster), TimedOut("It is on."), sent=True).go()
+    cluster.node(ready=False, boot_id="boot-2")
+    cluster.now = lambda: NOW + timedelta(seconds=600)
+    result = Play(cluster, run="r2").go()
+    assert (result["operation"] == first["operation"], result["resumed"]) == (False, False)
+
+
 def test_a_node_can_not_end_the_failover_of_another_one(cluster):
     cluster.node("node-2", ready=False)
     other = {"id": "node-2.20261121T080000Z", "phase": "move", "result": "moved", "boot_id": "boot-0"}
