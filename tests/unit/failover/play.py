@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from unit.reboot.memory_cluster import MemoryCluster
+from unit.reboot.memory_cluster import AT, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
@@ -34,6 +34,16 @@ SETTINGS = {
     "report": "",
 }
 GIVEN = ("fence_command", "verify_command", "power_on_command")
+# What a dead run has recorded on its Node, without phase and result.
+RECORD = {
+    **dict.fromkeys(("holder", "reason", "detail"), ""),
+    **dict.fromkeys(("started", "since"), AT),
+    "id": "op",
+    "run": "dead",
+    "phases": {},
+    "boot_id": "boot-1",
+    "facts": {},
+}
 POD = {"uid": "u1", "namespace": "shop", "name": "db-0", "state": "left", "reason": ""}
 VOLUME = {"name": "csi-1", "state": "left"}
 

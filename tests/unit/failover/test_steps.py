@@ -9,7 +9,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from unit.failover.play import ready_is
+from unit.failover.play import RECORD, ready_is
 from unit.reboot.memory_cluster import AT, NOW, MemoryCluster
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -21,15 +21,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover impo
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import FENCE, STOP
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.turn import _STEP
 
-RECORD = {
-    **dict.fromkeys(("holder", "reason", "detail"), ""),
-    **dict.fromkeys(("started", "since"), AT),
-    "id": "op",
-    "run": "dead",
-    "phases": {},
-    "boot_id": "boot-1",
-    "facts": {},
-}
 RECORDS = [
     None,
     {**RECORD, "phase": "claim", "result": ""},

@@ -11,7 +11,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from unit.failover.play import AUDIT, GIVEN, Play, entry, ready_is, silent_node
+from unit.failover.play import AUDIT, GIVEN, RECORD, Play, entry, ready_is, silent_node
 from unit.reboot.memory_cluster import AT, NOW
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -123,17 +123,8 @@ def test_a_node_that_is_being_recovered_is_not_deleted(cluster):
 
 def test_a_record_of_the_future_does_not_stay_the_last_one(cluster):
     """A node can write its own record."""
-    begun = dict.fromkeys(("holder", "reason", "result", "detail"), "")
-    begun |= {
-        "id": "node-1.1",
-        "run": "x",
-        "phase": "claim",
-        "phases": {},
-        "boot_id": "boot-1",
-        "facts": {},
-        "since": AT,
-    }
-    cluster.node(ready=False, failover={**begun, "started": "2999-01-01T00:00:00Z"})
+    begun = {"phase": "claim", "result": "", "started": "2999-01-01T00:00:00Z"}
+    cluster.node(ready=False, failover={**RECORD, **begun})
     Play(cluster).go()
     assert entry(cluster)["started"] == AT
 
@@ -189,34 +180,33 @@ def test_a_node_to_whose_machine_nothing_was_sent_does_not_count_as_fenced(clust
     assert Play(cluster, run="r2").go()["result"] == "moved"
 
 
-def refused(play, error, *, sent=False):
-    """Let the power-off fail after its phase is recorded."""
+def at_the_power_off(play, then):
+    """Let something happen after the phase of the power-off is recorded."""
     act = play.act
 
-    def fails(name, arguments):
+    def acts(name, arguments):
         found = act(name, arguments)
         if name == "failover_power":
-            error.fields["sent"] = sent
-            raise error
+            then()
         return found
 
-    play.act = fails
+    play.act = acts
     return play
 
 
+def refused(play, error, *, sent=False):
+    """Let the power-off fail after its phase is recorded."""
+
+    def fails():
+        error.fields["sent"] = sent
+        raise error
+
+    return at_the_power_off(play, fails)
+
+
 def test_the_history_says_that_nothing_was_sent_if_the_node_is_deleted(cluster):
-    play = refused(Play(cluster), Held("Node node-1 is held."))
-    act = play.act
-
-    def deleted(name, arguments):
-        try:
-            return act(name, arguments)
-        finally:
-            if name == "failover_power":
-                del cluster.objects[paths.node("node-1")]
-
-    play.act = deleted
-    assert play.go()["result"] == "failed"
+    play = at_the_power_off(Play(cluster), lambda: cluster.objects.pop(paths.node("node-1")))
+    assert refused(play, Held("Node node-1 is held.")).go()["result"] == "failed"
     assert not audit_rules.unfinished(entry(cluster))
     assert not [path for path in cluster.objects if "/leases/" in path], "the run has ended"
 
@@ -225,18 +215,8 @@ def test_a_run_whose_history_can_not_be_written_returns_its_claim(cluster, monke
     def fails(*_arguments):
         raise Unreachable("The API server gives no answer.")
 
-    play = refused(Play(cluster), Held("Node node-1 is held."))
-    act = play.act
-
-    def no_history(name, arguments):
-        try:
-            return act(name, arguments)
-        finally:
-            if name == "failover_power":
-                monkeypatch.setattr(audit, "_store", fails)
-
-    play.act = no_history
-    assert "COULD NOT BE RECORDED" in play.go()["detail"]
+    play = at_the_power_off(Play(cluster), lambda: monkeypatch.setattr(audit, "_store", fails))
+    assert "COULD NOT BE RECORDED" in refused(play, Held("Node node-1 is held.")).go()["detail"]
     assert ("claim" in cluster.marks(), cluster.marks()["failover"]["result"]) == (False, "failed")
 
 
@@ -334,23 +314,14 @@ def test_a_failover_of_an_earlier_boot_is_not_resumed(cluster):
 def test_a_node_can_not_end_the_failover_of_another_one(cluster):
     cluster.node("node-2", ready=False)
     other = {"id": "node-2.20261121T080000Z", "phase": "move", "result": "moved", "boot_id": "boot-0"}
-    cluster.node(ready=False, failover={**WRITTEN, **other})
-    theirs = audit_rules.entry_after(None, "node-2", {**WRITTEN, **other}, {}, AT, phase="move")
+    cluster.node(ready=False, failover={**RECORD, **other})
+    theirs = audit_rules.entry_after(None, "node-2", {**RECORD, **other}, {}, AT, phase="move")
     cluster.create(
         AUDIT.rpartition("/")[0], {"metadata": {"name": "failovers"}, "data": {other["id"]: json.dumps(theirs)}}
     )
 
     assert Play(cluster).go()["result"] == "moved"
     assert json.loads(cluster.objects[AUDIT]["data"][other["id"]]) == theirs
-
-
-WRITTEN = {
-    **dict.fromkeys(("holder", "reason", "detail"), ""),
-    **dict.fromkeys(("started", "since"), AT),
-    "run": "r0",
-    "phases": {},
-    "facts": {},
-}
 
 
 def test_a_deleted_node_that_ran_again_since_its_failover_does_not_count_as_failed_over(cluster):
