@@ -35,15 +35,15 @@ def note(
     versions: Mapping[str, str],
     stated: Mapping[str, Any] | None = None,
     *,
+    check: Callable[[], object],
     phase: str = "",
-    check: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
     """Update the entry of a failover from the record on its Node, and return it. A dry run writes nothing.
 
     Args:
         stated: The facts that this run gives; see :func:`.audit_rules.entry_after`, also for ``phase``.
-        check: Raises an error if the run no longer has the claim. Another run records its phase after its claim, so a
-            write after this check can't remove that phase.
+        check: Raises an error if the run no longer has the claim. Another run writes after its claim, so what it wrote
+            is never replaced: either this check fails, or the write conflicts, and the check is repeated.
     """
 
     def attempt() -> dict[str, Any]:
@@ -69,9 +69,15 @@ def close(
     result: str,
     detail: str,
     facts: Mapping[str, Any],
+    check: Callable[[], object],
     phase: str = "",
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Record how a failover ended whose Node was deleted; return the entry before and after. A dry run writes nothing.
+    """Record how a failover ended whose Node does not have its record; return the entry before and after.
+
+    A dry run writes nothing.
+
+    Args:
+        check: Raises an error if another run may work on the failover; see :func:`note`.
 
     Raises:
         NotFound: There is no such failover of the node.
@@ -79,6 +85,7 @@ def close(
 
     def attempt() -> tuple[dict[str, Any], dict[str, Any]]:
         config_map = _load(cluster)
+        check()
         data = dict((config_map or {}).get("data") or {})
         before = entry_of(data, node, operation)
         if before is None:

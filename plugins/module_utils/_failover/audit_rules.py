@@ -80,18 +80,13 @@ def entry_after(
         "resource_versions": dict(versions),
         **({"detail": detail} if detail else {}),
     }
-    steps = [*known.get("steps", []), step]
-    steps = [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]]
-    begins = not (phase or record["result"])
-    if known and not begins and _has_lost(known, run):
-        return {**known, "steps": steps}
     begun = CLAIM if record["phase"] == CLAIM else FENCING
     return {
         "operation": record["id"],
         "node": node,
         _PHASE: phase or (phase_of(known) if known else begun),
         "by": cut(record["holder"]),
-        "runs": _with_run(known.get("runs", []), run),
+        "runs": list(dict.fromkeys([*known.get("runs", []), run]))[-KEEP_RUNS:],
         "reason": cut(record["reason"]),
         "boot_id": cut(record["boot_id"]),
         # The entry that began last counts.
@@ -101,17 +96,13 @@ def entry_after(
         "detail": detail,
         "seconds": {name: seconds for name, seconds in record["phases"].items() if name in (CONFIRM, *PHASES)},
         **bounded_data(facts),
-        "steps": steps,
+        "steps": _with_step(known, step),
     }
 
 
-def _with_run(runs: list[str], run: str) -> list[str]:
-    return [*(other for other in runs if other != run), run][-KEEP_RUNS:]
-
-
-def _has_lost(entry: Mapping[str, Any], run: str) -> bool:
-    """Return whether another run has taken the failover over. Then the run may have been paused."""
-    return run in entry["runs"][:-1]
+def _with_step(entry: Mapping[str, Any], step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    steps = [*entry.get("steps", []), step]
+    return [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]]
 
 
 def entry_closed(
@@ -124,16 +115,17 @@ def entry_closed(
     now: str,
     phase: str = "",
 ) -> dict[str, Any]:
-    """Return the entry of a failover that ends after its Node, and the record on it, was deleted."""
+    """Return the entry of a failover that ends without the record on its Node."""
     detail = cut(detail, 1000)
     step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
-    steps = [*entry["steps"], step]
-    if _has_lost(entry, run):
+    steps = _with_step(entry, step)
+    if is_over(entry) and result == FAILED:
+        # No claim excludes the recovery of a deleted Node.
         return {**entry, "steps": steps}
     return {
         **entry,
         _PHASE: phase or phase_of(entry),
-        "runs": _with_run(entry["runs"], run),
+        "runs": list(dict.fromkeys([*entry["runs"], run]))[-KEEP_RUNS:],
         "ended": now,
         "result": result,
         "detail": detail,
@@ -242,16 +234,21 @@ def _machine(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def unfinished(entry: Mapping[str, Any]) -> bool:
     """Return whether the node was fenced, or may have been, and is not known to be back."""
-    return entry["result"] not in (RECOVERED, STOPPED) and may_have_sent(entry)
+    return not is_over(entry) and may_have_sent(entry)
+
+
+def is_over(entry: Mapping[str, Any]) -> bool:
+    """Return whether the node is known to be back."""
+    return entry["result"] in (RECOVERED, STOPPED)
 
 
 def to_resume(data: Mapping[str, str], node: str, boot_id: str) -> dict[str, Any] | None:
-    """Return the last entry of a node if its failover did not end, and the node has not booted since.
+    """Return the last entry of a node that is not known to be back, and that has not booted since.
 
     Otherwise a person, or other hardware, has brought the node back since.
     """
-    entry = last_sent_of(data, node)
-    return entry if entry and entry["result"] in ("", FAILED) and entry["boot_id"] == boot_id else None
+    entry = unfinished_of(data).get(node)
+    return entry if entry and entry["boot_id"] == boot_id else None
 
 
 def restored(entry: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
@@ -267,7 +264,7 @@ def restored(entry: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, 
         "phases": {name: seconds for name, seconds in entry["seconds"].items() if type(seconds) in (int, float)},
         "boot_id": entry["boot_id"],
         "facts": facts_of(entry),
-        # Its end is unknown, so it counts as failed.
+        # What the Node shows decides what is left to do.
         "result": FAILED,
         "detail": "",
     }
@@ -297,7 +294,8 @@ def deleted(entry: Mapping[str, Any]) -> bool:
     """Return whether everything has moved, so that the failover accounts for a Node that no longer exists."""
     if entry["result"] == MOVED:
         return True
-    return entry["result"] not in (RECOVERED, STOPPED) and phase_of(entry) == DELETING
+    # Earlier versions recorded the result only after the deletion.
+    return not is_over(entry) and phase_of(entry) == DELETING
 
 
 def way_of(facts: Mapping[str, Any]) -> dict[str, Any]:

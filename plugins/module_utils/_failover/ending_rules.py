@@ -211,7 +211,8 @@ def result_of_failure(progress: Progress, failure: Failure, ending: Ending, undo
         detail += f" The changes could not be undone: {undone.why_not} Run it again to retry that."
     if undone.unrecorded:
         detail += f" THIS COULD NOT BE RECORDED: {undone.unrecorded} Run it again, or holdfast.kubernetes.doctor."
-    result = str(undone.entry.get("result") or FAILED) if progress.claimed else ending.result
+    recorded = ending.record and not (undone.why_not or undone.unrecorded)
+    result = ending.result if recorded or not progress.claimed else FAILED
     return {
         **result_of(progress, result, detail, undone.entry),
         "boot_id_after": None,

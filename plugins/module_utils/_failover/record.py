@@ -4,6 +4,10 @@
 """Record how far a failover has come, on the Node and in the history of failovers.
 
 Each check of the Node is made on the version that the write replaces.
+
+A phase is recorded on the Node first, and nothing is sent before it is in the history, too. A result is recorded in the
+history first: its write on the Node returns the claim and may remove the record. So a run that is killed in between
+leaves both.
 """
 
 from __future__ import annotations
@@ -69,20 +73,23 @@ def failover_record(context: Context, params: Params) -> Result:
             _await_end_of_shutdown(cluster, name, Deadline(params["wait_timeout"]))
             if params.get("phase") == rules.FENCING:
                 confirmed = _confirm(context, name, params["confirm_seconds"])
-        # The record is deleted with the Node, so the result is recorded only after the deletion.
-        last = params["delete_node"]
-        phase = params.get("phase") or ""
-        # This record leaves the Node. If the run is killed before that, the next run finds it there.
-        noted = _note_before(context, params) if phase == rules.CLAIM else None
+        result, deletes = params.get("result"), params["delete_node"]
+        noted = _note_result(context, params) if result else None
         before, after, record = retry_conflicts(
-            lambda: _attempt(context, {**params, "result": None} if last else params, confirmed)
+            lambda: _attempt(context, {**params, "result": None} if deletes else params, confirmed)
         )
-        versions = {"node": after["metadata"]["resourceVersion"], **_host_version(params)}
-        entry = noted or audit.note(cluster, name, record, versions, params.get("facts"), phase=phase)
-        if last:
+        entry = noted or audit.note(
+            cluster,
+            name,
+            record,
+            _versions(after, params),
+            params.get("facts"),
+            phase=params["phase"],
+            check=lambda: _claimed_node(context, name, run),
+        )
+        if deletes:
             _delete(context, name, record)
             record = rules.advance(record, _change(params), cluster.now())
-            entry = audit.note(cluster, name, record, {})
     if params.get("result") and not context.check_mode:
         runs.end(cluster, run)
     return {
@@ -93,26 +100,46 @@ def failover_record(context: Context, params: Params) -> Result:
     }
 
 
-def _note_before(context: Context, params: Params) -> dict[str, Any]:
-    """Record in the history that nothing was sent."""
-    cluster, name, run = context.cluster, params["name"], params["run"]
-    record = _record_of(_claimed_node(context, name, run), params)
-    wanted = rules.advance(record, _change(params), cluster.now())
-    return audit.note(cluster, name, wanted, {}, phase=params["phase"], check=lambda: _claimed_node(context, name, run))
+def _note_result(context: Context, params: Params) -> dict[str, Any]:
+    """Record the result in the history."""
+    cluster, name = context.cluster, params["name"]
+    node, record, facts = _checked(context, params)
+    wanted = rules.advance(record, _change(params, facts), cluster.now())
+    return audit.note(
+        cluster,
+        name,
+        wanted,
+        _versions(node, params),
+        params.get("facts"),
+        phase=params.get("phase") or "",
+        check=lambda: _checked(context, params),
+    )
 
 
 def _record_deleted_node(context: Context, params: Params) -> Result:
     """Record the result in the entry alone: the record on the Node was deleted with it."""
     if not params.get("result"):
         raise InvalidInput("deleted needs a result: a Node that was deleted has no phase.")
+    name = params["name"]
+
+    def check() -> None:
+        if context.cluster.find(paths.node(name)) is not None:
+            raise Refused(
+                f"Node {name} exists again, so this run records no result for the Node that was deleted. Start the "
+                "playbook again, which works on the present Node.",
+                node=name,
+                why="exists_again",
+            )
+
     before, after = audit.close(
         context.cluster,
-        params["name"],
+        name,
         params["operation"],
         run=params["run"],
         result=params["result"],
         detail=params.get("detail") or "",
         facts=params.get("facts") or {},
+        check=check,
         phase=params.get("phase") or "",
     )
     return {
@@ -132,7 +159,7 @@ def take_over(
     step: str,
     waited: float,
 ) -> tuple[Object, dict[str, Any]]:
-    """Begin the record, or resume one that another run left. The claim must be ours already.
+    """Begin the record, or resume one that another run left. The run must have the claim.
 
     Args:
         seen: The Node in the version that was checked.
@@ -174,19 +201,28 @@ def take_over(
             wanted["confirmed"] = down_since(seen)
         return _write(context, node, wanted), wanted
 
-    node, record = retry_conflicts(attempt)
     if known is None and before:
-        _close(cluster, name, before["id"], run)
-    audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]}, stated)
+        _close(context, params, before["id"])
+    node, record = retry_conflicts(attempt)
+    audit.note(cluster, name, record, _versions(node, {}), stated, check=lambda: _claimed_node(context, name, run))
     return node, record
 
 
-def _close(cluster: Cluster, name: str, operation: str, run: str) -> None:
+def _close(context: Context, params: Params, operation: str) -> None:
     """Close the failover of a node that a person brought back. A node can write into its record that it has ended."""
+    cluster, name, run = context.cluster, params["name"], params["run"]
     entry = audit_rules.entry_of(audit.read(cluster), name, operation)
     if entry is not None and entry["result"] == rules.MOVED:
-        detail = "a person brought it back, and it is down again"
-        audit.close(cluster, name, operation, run=run, result=rules.RECOVERED, detail=detail, facts={})
+        audit.close(
+            cluster,
+            name,
+            operation,
+            run=run,
+            result=rules.RECOVERED,
+            detail="a person brought it back, and it is down again",
+            facts={},
+            check=lambda: _claimed_node(context, name, run),
+        )
 
 
 def _confirm(context: Context, name: str, seconds: float) -> str:
@@ -197,6 +233,18 @@ def _confirm(context: Context, name: str, seconds: float) -> str:
 
 
 def _attempt(context: Context, params: Params, confirmed: str) -> tuple[Object, Object, dict[str, Any]]:
+    node, record, facts = _checked(context, params, confirmed)
+    change = _change(params, facts)
+    wanted = rules.advance(record, change, context.cluster.now())
+    if confirmed:
+        wanted["confirmed"] = confirmed
+    if wanted == record and not change.result:
+        return node, node, wanted
+    return node, _write(context, node, wanted), wanted
+
+
+def _checked(context: Context, params: Params, confirmed: str = "") -> tuple[Object, dict[str, Any], dict[str, Any]]:
+    """Return the Node, its record, and the facts to record, after all checks."""
     cluster, run = context.cluster, params["run"]
     node = _claimed_node(context, params["name"], run)
     record = _record_of(node, params)
@@ -213,13 +261,7 @@ def _attempt(context: Context, params: Params, confirmed: str) -> tuple[Object, 
             still_down_rules.check_still_down(seen.node, record, confirmed)
         if seen.overridden:
             facts["overridden_holds"] = seen.overridden_names
-    change = _change(params, facts)
-    wanted = rules.advance(record, change, cluster.now())
-    if confirmed:
-        wanted["confirmed"] = confirmed
-    if wanted == record and not change.result:
-        return node, node, wanted
-    return node, _write(context, node, wanted), wanted
+    return node, record, facts
 
 
 def _record_of(node: Object, params: Params) -> dict[str, Any]:
@@ -279,9 +321,10 @@ def _await_end_of_shutdown(cluster: Cluster, name: str, deadline: Deadline) -> N
         )
 
 
-def _host_version(params: Params) -> dict[str, str]:
-    version = params.get("host_version")
-    return {"host": version} if version else {}
+def _versions(node: Object, params: Params) -> dict[str, str]:
+    """Return the resource versions of the objects, for people."""
+    host = params.get("host_version")
+    return {"node": node["metadata"]["resourceVersion"], **({"host": host} if host else {})}
 
 
 def _delete(context: Context, name: str, record: Mapping[str, Any]) -> None:

@@ -80,10 +80,8 @@ class _FailoverStep:
         if found is None and (done := self._deleted_before()):
             return done
         node = found or read_node(self._cluster, self._name)
-        record = rules.open_record(node)
-        step = rules.next_step(node, record)
+        record, _entry, step = self._read_for_failover(node)
         if step == DONE:
-            self._note_result(record)
             return self._result(node, record, step)
         if step == FENCE:
             self._check(node, record)
@@ -91,8 +89,7 @@ class _FailoverStep:
             # What an earlier run saw may be old. A node that stayed down is confirmed at once.
             if rules.seconds_to_confirm(node, self._params["confirm_seconds"], self._cluster.now()) > 0:
                 node = again_if_ready_changes(lambda: self._confirm(read_node(self._cluster, self._name)))
-                record = rules.open_record(node)
-                step = rules.next_step(node, record)
+                record, _entry, step = self._read_for_failover(node)
                 if step == FENCE:
                     self._check(node, record)
         confirmed = down_since(node) if step == FENCE else ""
@@ -107,52 +104,33 @@ class _FailoverStep:
     def _begin_there(self, confirmed: str) -> Result:
         """Look again under the claim, because another run may have worked on the node, and take the record over."""
         node = read_node(self._cluster, self._name)
-        if rules.next_step(node, rules.open_record(node)) == FENCE:
+        record, entry, step = self._read_for_failover(node)
+        if step == FENCE:
             with runs.heartbeat(self._cluster, self._run):
                 node = self._confirm(node, confirmed)
-        record, entry = self._to_resume(node)
-        step = rules.next_step(node, record)
+            record, entry, step = self._read_for_failover(node)
         if step == FENCE:
             self._check(node, record)
         return _with_history(self._begin(node, record, step), entry)
 
-    def _to_resume(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        """Return the record of the failover to resume, and its entry in the history; ``None`` to begin one."""
+    def _read_for_failover(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
+        """Return the record of the failover to resume, its entry in the history, and the step."""
         record, history = rules.open_record(node), audit.read(self._cluster)
+        entry = audit_rules.entry_of(history, self._name, record["id"]) if record else None
         lost = audit_rules.to_resume(history, self._name, node_rules.boot_id(node))
         if lost and (record is None or record["id"] != lost["operation"]):
-            return audit_rules.restored(lost, run=self._run, now=self._cluster.now()), lost
-        entry = audit_rules.entry_of(history, self._name, record["id"]) if record else None
-        # A node can write the id of an earlier failover into its record.
-        over = entry is not None and entry["result"] == rules.RECOVERED
-        return (None, None) if over else (record, entry)
+            record, entry = audit_rules.restored(lost, run=self._run, now=self._cluster.now()), lost
+        elif entry and audit_rules.is_over(entry):
+            # A run was killed before it removed the record, or the node has written the id of an earlier failover.
+            record = entry = None
+        return record, entry, rules.next_step(node, record)
 
     def _deleted_before(self) -> Result | None:
         """Return the result for a Node that its failover deleted; ``None`` if it did not delete it."""
         entry = audit_rules.last_of(audit.read(self._cluster), self._name)
         if entry is None or not audit_rules.deleted(entry):
             return None
-        changed = entry["result"] != rules.MOVED
-        if changed:
-            # The run that deleted it was killed before it recorded that.
-            audit.close(
-                self._cluster,
-                self._name,
-                entry["operation"],
-                run=self._run,
-                result=rules.MOVED,
-                detail="its Node was deleted",
-                facts={},
-            )
-        return {**self._empty_result(), "changed": changed, "exists": False, "operation": entry["operation"]}
-
-    def _note_result(self, record: Mapping[str, Any] | None) -> None:
-        """Copy the result on the Node to the entry: the run that wrote it may have been killed in between."""
-        if record is None:
-            return
-        entry = audit_rules.entry_of(audit.read(self._cluster), self._name, record["id"])
-        if entry is not None and entry["result"] != record["result"]:
-            audit.note(self._cluster, self._name, record, {})
+        return {**self._empty_result(), "exists": False, "operation": entry["operation"]}
 
     def _begin(self, node: Object, record: dict[str, Any] | None, step: str) -> Result:
         """Take over the record, unless nothing is left to do."""
@@ -213,12 +191,12 @@ class _FailoverStep:
     def _read_for_recovery(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
         """Return the record of the failover that the node is not back from, its entry in the history, and the step."""
         record, history = rules.record_of(node), audit.read(self._cluster)
-        if record is None or record["phase"] == rules.CLAIM:
-            # The Node may have been deleted and created again, or its record removed.
-            entry = audit_rules.unfinished_of(history).get(self._name)
-            record = audit_rules.restored(entry, run=self._run, now=self._cluster.now()) if entry else record
-        else:
-            entry = audit_rules.entry_of(history, self._name, record["id"])
+        entry = audit_rules.entry_of(history, self._name, record["id"]) if record else None
+        # The Node may have been deleted and created again, or its record removed or written by the node.
+        lost = audit_rules.unfinished_of(history).get(self._name)
+        sent_nothing = record and record["phase"] == rules.CLAIM and lost and lost["boot_id"] == record["boot_id"]
+        if lost and (record is None or sent_nothing or (entry and audit_rules.is_over(entry))):
+            record, entry = audit_rules.restored(lost, run=self._run, now=self._cluster.now()), lost
         if record and entry:
             # A node can remove from its own record how it was switched off.
             record = {**record, "facts": {**audit_rules.way_of(entry), **record["facts"]}}
@@ -237,7 +215,7 @@ class _FailoverStep:
                 f"There is no Node {self._name}, and no record of a failover that switched it off. Check the name.",
                 node=self._name,
             )
-        if entry["result"] in (rules.RECOVERED, rules.STOPPED):
+        if audit_rules.is_over(entry):
             return {**self._empty_result(), "exists": False, "operation": entry["operation"]}
         if later := audit_rules.later_of_machine(history, entry):
             raise Refused(

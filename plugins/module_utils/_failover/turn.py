@@ -20,7 +20,7 @@ from .._api.errors import HoldfastError, InvalidInput, NotFound, Refused
 from .._api.names import CORDON
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result, unexpected
-from .._budget import runs
+from .._budget import claims, runs
 from .._budget.claim_rules import Claimed
 from .._drain.cordon import cordon
 from .._fencing import agent_rules, command, evidence_rules
@@ -459,10 +459,15 @@ class _Turn:
             finally:
                 runs.end(self._context.cluster, self._progress.run)
         except HoldfastError as error:
-            if not record.phase or error.kind in ending_rules.NOTHING_WRITTEN:
-                raise
-            # The history can't be written, so the record stays on the Node. The claim must not stay.
-            self._record(facts, Step(journey_rules.RECORD, record=replace(record, phase="")))
+            if error.kind not in ending_rules.NOTHING_WRITTEN:
+                # The history can't be written, so the record stays on the Node. The claim must not stay.
+                self._try(self._return_claim)
+            raise
+
+    def _return_claim(self) -> None:
+        cluster, progress = self._context.cluster, self._progress
+        claims.give_back(cluster, progress.node, run=progress.run, context=self._context)
+        runs.end(cluster, progress.run)
 
     def _check_host(self) -> None:
         """Check that the host is the node's, and that no other hardware can run as the node.

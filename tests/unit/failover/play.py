@@ -48,6 +48,10 @@ POD = {"uid": "u1", "namespace": "shop", "name": "db-0", "state": "left", "reaso
 VOLUME = {"name": "csi-1", "state": "left"}
 
 
+class Killed(BaseException):
+    """The process ended."""
+
+
 def silent_node(monkeypatch):
     """A node that is silent. Nothing waits, and the evidence says what the test says."""
     found = MemoryCluster()

@@ -194,8 +194,9 @@ def test_the_result_of_a_node_with_which_nothing_was_done(name, result):
     ("progress", "failure", "undone", "result", "detail"),
     [
         (Progress("node-1"), Failure(why="It is held."), Undone(), "refused", "It is held."),
-        (SENT, Failure("Fence", "No."), Undone(), "failed", "Fence: No. Go on."),
-        (SENT, Failure("Fence", "No."), Undone(entry={"result": "stopped"}), "stopped", "Fence: No. Go on."),
+        (SENT, Failure("Fence", "No."), Undone(), "stopped", "Fence: No. Go on."),
+        # Another run has ended the failover, and this run has recorded nothing.
+        (replace(SENT, exists=False), Failure("Fence", "No."), Undone(entry=ENTRY), "failed", "Fence: No. Go on."),
         (
             SENT,
             Failure("Fence", "No."),
@@ -215,7 +216,8 @@ def test_the_result_of_a_node_with_which_nothing_was_done(name, result):
 def test_the_result_of_a_failure(progress, failure, undone, result, detail):
     advice = " Go on." if progress.claimed else ""
     failure = replace(failure, blockers=({"name": "csi-1"},), output="no route")
-    found = result_of_failure(replace(progress, boot_id_after="b2"), failure, Ending(advice=advice), undone)
+    ending = Ending("stopped" if progress.claimed else "refused", advice, record=progress.claimed and progress.exists)
+    found = result_of_failure(replace(progress, boot_id_after="b2"), failure, ending, undone)
     assert (found["result"], found["detail"], found["boot_id_after"]) == (result, detail, None)
     assert (found["blockers"], found["output"]) == ([{"name": "csi-1"}], "no route")
     assert found["entry"] == undone.entry

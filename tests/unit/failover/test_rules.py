@@ -677,22 +677,11 @@ def test_a_failover_that_sent_nothing_is_over():
     assert audit_rules.to_resume({"op": json.dumps(found)}, "n", BOOT) is None
 
 
-def test_a_run_that_was_paused_changes_nothing_that_another_one_has_recorded():
-    taken = audit_rules.entry_after(entry("claim"), "n", {**record("claim"), "run": "s"}, {}, "now")
-    sent = audit_rules.entry_after(taken, "n", {**record("fence"), "run": "s"}, {}, "now", phase="fence")
-    for late in (
-        audit_rules.entry_after(sent, "n", record("claim", "failed"), {}, "then", phase="claim"),
-        audit_rules.entry_closed(sent, run="r", result="moved", detail="", facts={}, now="then", phase="claim"),
-    ):
-        assert {**late, "steps": []} == {**sent, "steps": []}
-        assert late["steps"][:-1] == sent["steps"]
-
-
-def test_a_run_of_the_same_name_takes_over_again():
-    taken = audit_rules.entry_after(entry("claim"), "n", {**record("claim"), "run": "s"}, {}, "now")
-    again = audit_rules.entry_after(taken, "n", record("claim"), {}, "now")
-    sent = audit_rules.entry_after(again, "n", record("fence"), {}, "now", phase="fence")
-    assert (sent["runs"], sent["phase"]) == (["s", "r"], "fence")
+def test_a_failover_of_a_deleted_node_that_fails_after_its_recovery_stays_recovered():
+    over = entry("claim", "fence", "failed", "recovered")
+    late = audit_rules.entry_closed(over, run="r", result="failed", detail="", facts={}, now="then")
+    assert {**late, "steps": []} == {**over, "steps": []}
+    assert late["steps"][:-1] == over["steps"]
 
 
 @pytest.mark.parametrize(
@@ -871,6 +860,12 @@ def test_a_failover_that_ends_after_its_node_was_deleted_keeps_its_facts():
     silent = audit_rules.entry_closed(entry, run="r", result="recovered", detail="", facts={}, now="then")
     assert "detail" not in silent["steps"][1]
     assert silent["runs"] == ["r"]
+
+    for number in range(audit_rules.KEEP_STEPS):
+        silent = audit_rules.entry_closed(
+            silent, run=f"r-{number}", result="recovered", detail="", facts={}, now=f"{number}"
+        )
+    assert (len(silent["steps"]), silent["steps"][-1]["at"]) == (audit_rules.KEEP_STEPS, "59")
 
 
 def test_a_record_stays_below_the_limit_of_a_node_s_annotations():
