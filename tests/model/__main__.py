@@ -92,11 +92,18 @@ def play_scope(scope: Scope, portion: tuple[int, int]) -> Told:
 
 
 def scope_of(
-    runs: int, nodes: int, faults: list[str], *, failovers: int = 0, recoveries: int = 0, guards: int = 0
+    runs: int,
+    nodes: int,
+    faults: list[str],
+    *,
+    failovers: int = 0,
+    deletions: int = 0,
+    recoveries: int = 0,
+    guards: int = 0,
 ) -> Scope:
     """Runs of one operation each, all over the same nodes; the first node is down if it is to be failed over.
 
-    Guards serve the Machine of the first node.
+    Deletions are failovers that delete the Node. Guards serve the Machine of the first node.
 
     The cluster of a rolling reboot has a second node: the only node of a cluster is refused.
     """
@@ -104,12 +111,20 @@ def scope_of(
     cluster = dict(list(ZONES.items())[: max(nodes, 2)]) if runs else names
     first = next(iter(names))
     plans = tuple(Plan(f"run-{number}", tuple(names), {}, number=number) for number in range(1, runs + 1))
-    ways = ["failover"] * failovers + ["recover"] * recoveries
+    ways = ["failover"] * failovers + ["delete"] * deletions + ["recover"] * recoveries
     others = tuple(
-        FailoverPlan(f"{way}-{number}/{first}", first, back=way == "recover") for number, way in enumerate(ways, 1)
+        FailoverPlan(
+            f"{way}-{number}/{first}",
+            first,
+            back=way == "recover",
+            variables={"delete_node": True} if way == "delete" else {},
+        )
+        for number, way in enumerate(ways, 1)
     )
     guarding = tuple(GuardPlan(f"guard-{number}", first, number=number) for number in range(1, guards + 1))
-    return Scope((*plans, *others, *guarding), cluster, dict.fromkeys(faults, 1), first if failovers else "")
+    return Scope(
+        (*plans, *others, *guarding), cluster, dict.fromkeys(faults, 1), first if failovers + deletions else ""
+    )
 
 
 def random_histories(play: Callable[[tuple[int, int]], Told], histories: int, first: int) -> int:
@@ -133,6 +148,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--runs", type=int, default=0, help="so many runs reboot all nodes")
     parser.add_argument("--failovers", type=int, default=0, help="so many runs fail the first node over, which is down")
+    parser.add_argument("--deletions", type=int, default=0, help="so many runs fail it over and delete its Node")
     parser.add_argument("--recoveries", type=int, default=0, help="so many runs bring the first node back")
     parser.add_argument("--guards", type=int, default=0, help="so many runs serve the Machine of the first node")
     parser.add_argument("--nodes", type=int, default=2)
@@ -144,13 +160,16 @@ def main() -> int:
     options = parser.parse_args()
     if options.histories and options.interruptions is not None:
         parser.error("--interruptions is for all histories of a scope, not for random ones")
-    if not options.runs + options.failovers + options.recoveries + options.guards:
+    kinds = ("failovers", "deletions", "recoveries", "guards")
+    more = {name: getattr(options, name) for name in kinds}
+    if not options.runs + sum(more.values()):
         return random_histories(play_fleet, options.histories or 10000, options.seed)
-    if options.guards and options.failovers:
+    if options.guards and options.failovers + options.deletions:
         # The deletion of a Machine ends with the Node, so there is nothing to judge a failover by.
         parser.error("a scope has guards or failovers, not both")
     faults = options.faults.split(",") if options.faults else []
-    more = {name: getattr(options, name) for name in ("failovers", "recoveries", "guards")}
+    if ("lost" in faults or options.deletions) and options.runs + options.guards:
+        parser.error("a Node is lost or deleted only in a scope of failovers and recoveries")
     scope = scope_of(options.runs, options.nodes, faults, **more)
     if options.histories:
         return random_histories(partial(play_scope, scope), options.histories, options.seed)

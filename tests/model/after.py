@@ -17,13 +17,14 @@ from model.judge import ledgers, must, names, node_path, record_of, slot_of, tai
 from model.programs import Call, Program, Tasks, first_place
 from model.role import Plan, operation
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CLAIM,
     CORDON,
     EXCLUDE,
     FAILOVER,
     LIFECYCLE_CONDITIONS,
+    NAMESPACE,
     OPT_OUTS,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
@@ -34,9 +35,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
     unchecked,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.audit_rules import unfinished_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import AUDIT
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import WENT
 
 _MOST = 2000
+_HISTORY = paths.one(paths.config_maps(NAMESPACE), AUDIT)
 _checked: set[int] = set()
 
 
@@ -54,12 +58,12 @@ def check_the_end(state: State) -> None:
         return
     _checked.add(key)
     first = state.runs[0].plan
-    for name in {run.plan.node: None for run in state.runs if isinstance(run.plan, FailoverPlan)}:
+    for name, run in {run.plan.node: run.plan.run for run in state.runs if isinstance(run.plan, FailoverPlan)}.items():
+        # A run may have the name of an earlier one.
+        _judge_back(_alone(state, FailoverPlan(run, name, back=True)), name)
         # A node that is down is failed over, and one that is back is refused. Then the way back has to be free.
         state = _alone(state, FailoverPlan(f"last/{name}", name))
-        state = _alone(state, FailoverPlan(f"back/{name}", name, back=True))
-        state = doctor(state, [])
-        _judge_back(state.objects, name)
+        state = _judge_back(_alone(state, FailoverPlan(f"back/{name}", name, back=True)), name)
     for plan in {run.plan.node: run.plan for run in state.runs if isinstance(run.plan, GuardPlan)}.values():
         if machine_path(plan.node) in state.objects:
             state = _alone(state, GuardPlan("last", plan.node, path=plan.path))
@@ -77,7 +81,8 @@ def check_the_end(state: State) -> None:
 
 def _alone(state: State, plan: AnyPlan) -> State:
     """The state after one more run, which nothing disturbs."""
-    state = replace(state, runs=(Run(plan, (first_place(plan.begin()),)),))
+    # A dead run of the same name may have left its Lease.
+    before, state = state.objects, replace(state, runs=(Run(plan, (first_place(plan.begin()),)),))
     for _step in range(_MOST):
         move = next(state.moves(), None)
         if move is None:
@@ -85,7 +90,8 @@ def _alone(state: State, plan: AnyPlan) -> State:
         state = move.after
     run = state.runs[0]
     must(run.over, f"{plan.run} never ends: {[str(place.asked) for place in run.places]}")
-    must(not run.leases(state.objects), f"the Lease of {plan.run} is left")
+    left = [path for path in run.leases(state.objects) if state.objects[path] is not before.get(path)]
+    must(not left, f"the Lease of {plan.run} is left")
     return state
 
 
@@ -106,8 +112,11 @@ def doctor(state: State, release: list[str]) -> State:
     return state
 
 
-def _judge_back(objects: Objects, name: str) -> None:
-    """Judge a node that was failed over and brought back."""
+def _judge_back(state: State, name: str) -> State:
+    """Judge a node that was failed over and brought back, after the doctor has cleared what dead runs left."""
+    state = doctor(state, [])
+    objects = state.objects
+    must(node_path(name) in objects, f"{name} has no Node after its recovery: its machine is off")
     node = objects[node_path(name)]
     must(node_rules.ready(node.content), f"{name} is not Ready after its recovery")
     must(not tainted(node), f"{name} is out of service after its recovery")
@@ -117,6 +126,9 @@ def _judge_back(objects: Objects, name: str) -> None:
     ours = [mark for mark, record in marks.items() if PURPOSE not in (record.get("owner"), record.get("purpose"))]
     must(not ours, f"{name} is left with {ours} after its recovery")
     must(marks or not node_rules.unschedulable(node.content), f"{name} is left cordoned after its recovery")
+    history = objects[_HISTORY].content["data"] if _HISTORY in objects else {}
+    must(name not in unfinished_of(history), f"{name} is not back in the history after its recovery")
+    return state
 
 
 def _judge_deleted(objects: Objects, name: str) -> None:

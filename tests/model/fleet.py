@@ -9,6 +9,7 @@ to a node or to the API server.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -25,7 +26,7 @@ from model.programs import START, Place, first_place
 from model.role import Plan, reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import NAMESPACE, RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import FAILOVER, NAMESPACE, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
 
@@ -38,7 +39,7 @@ _HOLDS = paths.leases("team") + "/"
 _QUIET = ("/pods", "/poddisruptionbudgets", "/volumeattachments", "/baremetalhosts", "/api/v1/namespaces/holdfast")
 AnyPlan = Plan | FailoverPlan | GuardPlan
 # The faults; docs/testing.md describes them.
-FAULTS = ("death", "pause", "outage", "crash", "hang", "hold", "stuck")
+FAULTS = ("death", "pause", "outage", "crash", "hang", "hold", "stuck", "lost")
 # How old the sign of life of a run can be, in seconds: fresh; older than the start of another run; so old that the run
 # counts as dead; and so old that other runs no longer wait for it.
 _AGES = (0, 2, 100, 200)
@@ -68,15 +69,20 @@ class Scope:
             objects = api.write(
                 objects, f"machine/{name}", {"up": True, "powered": True, "sent": False, "drained": False}
             )
-            status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"{name}-1"}}
-            meta = {"name": name, "labels": {ZONE: zone}}
+            node = _node(name, zone, f"{name}-1")
             if name in guarded:
-                meta["annotations"] = deletion.node_marks(name)
+                node["metadata"]["annotations"] = deletion.node_marks(name)
                 for path, content in deletion.management(name).items():
                     objects = api.write(objects, path, content)
-            objects = api.write(objects, node_path(name), {"metadata": meta, "status": status})
+            objects = api.write(objects, node_path(name), node)
         runs = tuple(Run(plan, (first_place(plan.begin()),)) for plan in self.plans)
         return State(objects, runs, tuple(self.faults.get(fault, 0) for fault in FAULTS)).down(self.down)
+
+
+def _node(name: str, zone: str, boot_id: str) -> dict[str, Any]:
+    """A Node, as its kubelet registers it."""
+    status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot_id}}
+    return {"metadata": {"name": name, "labels": {ZONE: zone}}, "status": status}
 
 
 class Run(NamedTuple):
@@ -271,7 +277,10 @@ class State:
             return False
         if next_events(objects.get(machine_path(name))):
             return False
-        if not (objects[f"machine/{name}"].content["up"] and node_rules.ready(objects[node_path(name)].content)):
+        node = objects.get(node_path(name))
+        if self._may("lost") or node is None:
+            return False
+        if not (objects[f"machine/{name}"].content["up"] and node_rules.ready(node.content)):
             return False
         return not any(name in other.plan.nodes for other in self.runs if not other.over and other.plan is not run.plan)
 
@@ -288,7 +297,10 @@ class State:
             return self._power(asked.path, asked.body["wanted"])
         before = self.objects
         objects, answer = api.perform(before, asked)
-        if asked.path.startswith(_NODES) and objects is not before:
+        if asked.verb == "DELETE" and objects is not before and asked.path.startswith(_NODES):
+            objects = self._deleted(name := asked.path.removeprefix(_NODES))
+            judge.must(not objects[f"machine/{name}"].content["powered"], f"{name} is deleted, and its machine is on")
+        elif asked.path.startswith(_NODES) and objects is not before:
             node = objects[asked.path].content
             if node_rules.unschedulable(before[asked.path].content) and not node_rules.unschedulable(node):
                 # After the uncordon by a run, the node gets pods again. What people uncordon is their own decision.
@@ -390,10 +402,8 @@ class State:
         return after._with_run(number, late._replace(places=tuple(map(_too_late, late.places))))
 
     def _down(self, name: str) -> Iterator[Move]:
-        machine, ready = (
-            self.objects[f"machine/{name}"].content,
-            node_rules.ready(self.objects[node_path(name)].content),
-        )
+        machine, node = self.objects[f"machine/{name}"].content, self.objects.get(node_path(name))
+        ready = node is not None and node_rules.ready(node.content)
         if ready and not machine["up"]:
             yield self._event(f"{name} is seen to be down", self._ready(name, ready=False))
         # A run that is about to switch the node off checked it at most ten seconds ago, or checks again. So the node
@@ -402,6 +412,8 @@ class State:
             return
         if not machine["up"] and machine["powered"]:
             yield self._event(f"{name} comes back", self.booted(name))
+        elif machine["up"] and node is None:
+            yield self._event(f"{name} registers again", self._registered(name, machine["boot"]))
         elif machine["up"] and not ready:
             yield self._event(f"{name} responds again", self._ready(name, ready=True))
 
@@ -416,9 +428,24 @@ class State:
 
     def booted(self, name: str) -> Objects:
         """The objects after a boot of a node."""
-        boot = int(node_rules.boot_id(self.objects[node_path(name)].content).rpartition("-")[2]) + 1
-        objects, machine = self._ready(name, ready=True, boot_id=f"{name}-{boot}"), f"machine/{name}"
+        node, machine = self.objects.get(node_path(name)), f"machine/{name}"
+        before = node_rules.boot_id(node.content) if node else self.objects[machine].content["boot"]
+        boot_id = f"{name}-{int(before.rpartition('-')[2]) + 1}"
+        objects = self._ready(name, ready=True, boot_id=boot_id) if node else self._registered(name, boot_id)
         return api.write(objects, machine, {**objects[machine].content, "up": True, "sent": False})
+
+    def _registered(self, name: str, boot_id: str) -> Objects:
+        """The objects after a kubelet has registered its Node again."""
+        objects = api.write(self.objects, node_path(name), _node(name, "", boot_id))
+        version = self.objects[f"machine/{name}"].content["version"]
+        node = api.stored(node_path(name), objects[node_path(name)].content, version)
+        return {**objects, node_path(name): node}
+
+    def _deleted(self, name: str) -> Objects:
+        """The objects without a Node. Its kubelet registers another one, with the same boot ID and a later version."""
+        node = self.objects[node_path(name)]
+        known = {"boot": node_rules.boot_id(node.content), "version": node.version + 1 if api.versions_grow else 0}
+        return api.write(self._changed(f"machine/{name}", **known), node_path(name), None)
 
     def _ready(self, name: str, *, ready: bool, boot_id: str = "") -> Objects:
         path = node_path(name)
@@ -445,16 +472,38 @@ class State:
             # After the last check of a run, a hold is too late for the run. Then the node's agent protects the holder.
             lease = hold_path(name)
             at_the_gate = any(
-                _about_to_power_off(place, name, "/nodes/")
+                _is_past_the_gate(place, name)
                 or _about_to_release(place, name)
                 or (place.asked and (place.asked.verb, place.asked.path) == ("REBOOT", name))
                 for run in self.runs
                 for place in run.places
             )
+            if self._may("lost"):
+                yield from self._losses(name)
             if self._may("hold") and lease not in self.objects and not at_the_gate:
                 spec = {"holderIdentity": "a-job", "acquireTime": to_text(START)}
                 held = api.write(self.objects, lease, {"metadata": {"name": name, "namespace": "team"}, "spec": spec})
                 yield self._fault("hold", f"{name} is held", objects=held)
+
+    def _losses(self, name: str) -> Iterator[Move]:
+        """The record of a failover, or its whole Node, is lost. Or the node writes another record."""
+        path, machine = node_path(name), f"machine/{name}"
+        node = self.objects.get(path)
+        if node is None:
+            return
+        yield self._fault("lost", f"Node {name} is deleted", objects=self._deleted(name))
+        record = node_rules.record(node.content, FAILOVER)
+        if record is None:
+            return
+        others: dict[str, Any] = {"is removed": None}
+        if self.objects[machine].content["up"]:
+            forged = {**record, "phase": "claim", "result": "", "facts": {}}
+            others |= {"has the first phase": forged, "has another name": {**forged, "id": f"{name}.other"}}
+        for words, other in others.items():
+            mark = {FAILOVER: other and json.dumps(other)}
+            objects = api.write(self.objects, path, api.merged(node.content, {"metadata": {"annotations": mark}}))
+            if objects is not self.objects:
+                yield self._fault("lost", f"the record of {name} {words}", objects=objects)
 
     def _faults_of(self, number: int, run: Run) -> Iterator[Move]:
         if self._may("death"):
@@ -580,19 +629,31 @@ def _advanced(run: Run) -> Run:
     return run
 
 
-def _about_to_power_off(place: Place, name: str, also: str = "/configmaps") -> bool:
-    """Whether a run is between its last check of a node and the power-off.
+def _about_to_power_off(place: Place, name: str) -> bool:
+    """Whether a run is between its last look at a node and the power-off.
 
-    In between it records the power-off on the Node and in a ConfigMap.
-
-    Args:
-        also: Part of the path of an object. A write to such an object counts, too.
+    In between it records the power-off in a ConfigMap.
     """
-    options, asked = place.call.params if place.call else {}, place.asked
-    if asked is None or options.get("power") != "off" or options["name"] != name:
+    asked = place.asked
+    if asked is None or not _switches_off(place, name):
         return False
-    looked = asked.verb == "POWER" or asked.path == paths.LEASES or "/configmaps" in asked.path
-    return looked or (also in asked.path and asked.writes)
+    return asked.verb == "POWER" or (asked.writes and "/configmaps" in asked.path)
+
+
+def _is_past_the_gate(place: Place, name: str) -> bool:
+    """Whether a run that switches a node off has asked for its holds, or does so next."""
+    while place.asked is not None and _switches_off(place, name):
+        if place.asked.path == paths.LEASES:
+            return True
+        if not place.came:
+            break
+        place = place.came[0]
+    return False
+
+
+def _switches_off(place: Place, name: str) -> bool:
+    options = place.call.params if place.call else {}
+    return options.get("power") == "off" and bool(options["name"] == name)
 
 
 def about_to_reboot(place: Place, name: str) -> bool:

@@ -91,7 +91,8 @@ def tainted(node: Stored) -> bool:
 
 def power_off(objects: Objects, name: str) -> None:
     """A run switches a machine off."""
-    must(not node_rules.ready(objects[node_path(name)].content), f"{name} is back, and is switched off")
+    node = objects.get(node_path(name))
+    must(node is None or not node_rules.ready(node.content), f"{name} is back, and is switched off")
     must(hold_path(name) not in objects, f"promise 2: {name} is held, and switched off")
 
 
@@ -123,11 +124,15 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
     for ledger in ledgers(after):
         _budget(ledger, len(nodes), after)
     for name in nodes:
-        node, machine = after[node_path(name)], after[f"machine/{name}"].content
+        node, machine = after.get(node_path(name)), after[f"machine/{name}"].content
+        if node is None:
+            # A failover or a person has deleted it.
+            continue
+        earlier = before.get(node_path(name), node)
         had, has = slot_of(before, name), slot_of(after, name)
-        if tainted(node) and not tainted(before[node_path(name)]):
+        if tainted(node) and not tainted(earlier):
             must(not machine["powered"], f"{name} is out of service, and its machine is on")
-        if _cordoned(node) and not _cordoned(before[node_path(name)]):
+        if _cordoned(node) and not _cordoned(earlier):
             must(not has or closed.get(name) != has.run, f"{name} is cordoned outside the window")
             # A reboot that was sent before a person released the node may still come.
             if not machine["sent"]:

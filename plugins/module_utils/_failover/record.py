@@ -85,7 +85,7 @@ def failover_record(context: Context, params: Params) -> Result:
             _versions(after, params),
             params.get("facts"),
             phase=params["phase"],
-            check=lambda: _claimed_node(context, name, run),
+            check=lambda: _checked(context, {**params, "gate": False}, confirmed),
         )
         if deletes:
             _delete(context, name, record)

@@ -235,9 +235,13 @@ def stays(node: Object, record: Mapping[str, Any]) -> bool:
     """Return whether the record is still needed: not if nothing was done yet, or all is undone."""
     if record["result"] == FAILED:
         # A cordon that could not be undone is undone by the next run, which the record leads to it.
-        cordon = node_rules.record(node, CORDON) or {}
-        return bool(record["phase"] != CLAIM or cordon.get("owner") == PURPOSE)
+        return bool(record["phase"] != CLAIM or cordoned(node))
     return record["result"] not in (STOPPED, RECOVERED)
+
+
+def cordoned(node: Object) -> bool:
+    """Return whether a failover has cordoned the node."""
+    return bool((node_rules.record(node, CORDON) or {}).get("owner") == PURPOSE)
 
 
 # -- the next step ----------------------------------------------------------------------------------------------------
@@ -321,7 +325,7 @@ def next_recovery(node: Object, record: Mapping[str, Any] | None) -> str:
     Raises:
         Refused: It was not failed over, but someone else has declared it out of service.
     """
-    if record is not None or evidence_of(node) is not None:
+    if record is not None or evidence_of(node) is not None or cordoned(node):
         return POWER_ON
     if taint_of(node) is None:
         return DONE

@@ -441,6 +441,8 @@ class _Turn:
         record = journey_rules.Record(CLAIM if untouched else "", result, failure.why + ending.advice)
         facts = Facts(self._settings, progress, CLAIM)
         unrecorded = self._try(lambda: self._record_failure(facts, record)) if ending.record else ""
+        if progress.claimed and not self._context.check_mode:
+            self._try(lambda: runs.end(self._context.cluster, progress.run))
         undone = Undone(why_not, unrecorded, self._entry)
         self._progress = replace(self._progress, doing=(), under_way=False)
         self._step = Step(journey_rules.ENDED, failure.why)
@@ -453,21 +455,14 @@ class _Turn:
         except NotFound:
             if not self._progress.exists:
                 raise
-            # The Node was deleted, and the record and the claim with it: only the entry and the run's Lease are left.
-            try:
-                self._record(facts, Step(journey_rules.RECORD, record=replace(record, deleted=True)))
-            finally:
-                runs.end(self._context.cluster, self._progress.run)
+            # The Node was deleted, and the record and the claim with it.
+            self._record(facts, Step(journey_rules.RECORD, record=replace(record, deleted=True)))
         except HoldfastError as error:
             if error.kind not in ending_rules.NOTHING_WRITTEN:
                 # The history can't be written, so the record stays on the Node. The claim must not stay.
-                self._try(self._return_claim)
+                cluster, progress = self._context.cluster, self._progress
+                self._try(lambda: claims.give_back(cluster, progress.node, run=progress.run, context=self._context))
             raise
-
-    def _return_claim(self) -> None:
-        cluster, progress = self._context.cluster, self._progress
-        claims.give_back(cluster, progress.node, run=progress.run, context=self._context)
-        runs.end(cluster, progress.run)
 
     def _check_host(self) -> None:
         """Check that the host is the node's, and that no other hardware can run as the node.
