@@ -278,7 +278,7 @@ class State:
         if next_events(objects.get(machine_path(name))):
             return False
         node = objects.get(node_path(name))
-        if self._may("lost") or node is None:
+        if node is None or self._may_lose(name):
             return False
         if not (objects[f"machine/{name}"].content["up"] and node_rules.ready(node.content)):
             return False
@@ -465,7 +465,7 @@ class State:
         for name in names(self.objects):
             if self._may("crash") and self.objects[f"machine/{name}"].content["up"]:
                 yield self._fault("crash", f"{name} fails", objects=self._changed(f"machine/{name}", up=False))
-            if self._may("hang") and self.objects[f"machine/{name}"].content["up"]:
+            if self._may("hang") and self.objects[f"machine/{name}"].content["up"] and node_path(name) in self.objects:
                 hung = self._ready(name, ready=False)
                 if hung is not self.objects:
                     yield self._fault("hang", f"{name} hangs", objects=hung)
@@ -478,12 +478,17 @@ class State:
                 for run in self.runs
                 for place in run.places
             )
-            if self._may("lost"):
+            if self._may_lose(name):
                 yield from self._losses(name)
             if self._may("hold") and lease not in self.objects and not at_the_gate:
                 spec = {"holderIdentity": "a-job", "acquireTime": to_text(START)}
                 held = api.write(self.objects, lease, {"metadata": {"name": name, "namespace": "team"}, "spec": spec})
                 yield self._fault("hold", f"{name} is held", objects=held)
+
+    def _may_lose(self, name: str) -> bool:
+        return self._may("lost") and any(
+            isinstance(run.plan, FailoverPlan) and run.plan.node == name for run in self.runs
+        )
 
     def _losses(self, name: str) -> Iterator[Move]:
         """The record of a failover, or its whole Node, is lost. Or the node writes another record."""

@@ -1705,6 +1705,24 @@ MUTANTS = [
         "tests/unit/failover/test_history.py::test_a_moved_failover_whose_record_was_removed_is_resumed",
     ),
     Mutant(
+        "cordon-forgotten-with-its-record",
+        7,
+        "A record is lost after the cordon, and the recovery leaves the node cordoned.",
+        Code("next_recovery", "cordoned(node)", "False"),
+        "tests/unit/failover/test_rules.py::test_only_nodes_that_were_failed_over_are_recovered",
+    ),
+    Mutant(
+        "node-that-is-back-switched-off-after-its-record",
+        7,
+        "A node comes back between the record of the power-off and its request, and is switched off.",
+        Code(
+            "failover_record",
+            "_checked(context, {**params, 'gate': False}, confirmed)",
+            "_claimed_node(context, name, run)",
+        ),
+        "tests/unit/test_model_failover.py::test_every_history_of_one_failover_keeps_all_promises",
+    ),
+    Mutant(
         "slow-look-counts-as-a-soft-power-off",
         7,
         "A look is too slow, nothing is sent, and the host is switched off hard without a soft power-off before.",

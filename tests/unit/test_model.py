@@ -39,11 +39,18 @@ def test_no_promise_is_broken():
 
 @pytest.mark.parametrize(
     "several",
-    [{"runs": 1, "failovers": 1}, {"runs": 2, "failovers": 1}, {"runs": 1, "guards": 1}, {"guards": 2}],
+    [
+        {"runs": 1, "failovers": 1},
+        {"runs": 2, "failovers": 1},
+        {"failovers": 1, "deletions": 1, "recoveries": 1, "nodes": 1},
+        {"runs": 1, "guards": 1},
+        {"guards": 2},
+    ],
     ids=str,
 )
 def test_random_histories_of_several_runs_keep_all_promises(several):
-    scope = scope_of(**{"runs": 0, "nodes": 3, **several}, faults=FAULTS)
+    faults = [fault for fault in FAULTS if fault != "lost" or several.get("deletions")]
+    scope = scope_of(**{"runs": 0, "nodes": 3, **several}, faults=faults)
     for number in range(share(0.1)):
         words, broken = walk(scope, Random(number))
         assert not broken, "\n".join((*words, broken))

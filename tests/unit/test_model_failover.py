@@ -10,17 +10,32 @@ from model.explore import explore
 from model.failover import FailoverPlan
 from model.fleet import Scope
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import record, rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import evidence_rules, still_down_rules
 
 
-def one_failover(**faults):
+def one_failover(*, deletes=False, **faults):
     """A run fails a node over. Its machine has failed, and may boot at any time."""
-    return Scope((FailoverPlan("failover-1/alfa", "alfa"),), {"alfa": "a"}, faults, down="alfa").begin()
+    plan = FailoverPlan("failover-1/alfa", "alfa", variables={"delete_node": deletes})
+    return Scope((plan,), {"alfa": "a"}, faults, down="alfa").begin()
 
 
-@pytest.mark.parametrize("fault", ["death", "pause", pytest.param("outage", marks=pytest.mark.long), "hold", "stuck"])
-def test_every_history_of_one_failover_keeps_all_promises(fault):
-    found = explore(one_failover(**{fault: 1}))
+@pytest.mark.parametrize(
+    "scope",
+    [
+        {"death": 1},
+        {"pause": 1},
+        pytest.param({"outage": 1}, marks=pytest.mark.long),
+        {"hold": 1},
+        {"stuck": 1},
+        {"lost": 1},
+        {"deletes": True, "death": 1},
+        pytest.param({"deletes": True, "death": 1, "lost": 1}, marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_every_history_of_one_failover_keeps_all_promises(scope):
+    found = explore(one_failover(**scope))
 
     assert not found.broken, found
     assert (found.whole, found.ends > 0) == (True, True)
@@ -38,3 +53,17 @@ def test_a_command_that_proves_nothing_would_taint_a_node_that_is_on(monkeypatch
     monkeypatch.setattr(evidence_rules, "off_by_command", lambda _status, _output: True)
 
     assert "alfa is out of service, and its machine is on" in explore(one_failover(stuck=1)).broken
+
+
+@pytest.mark.usefixtures("other_rules")
+def test_a_result_that_the_history_gets_after_the_claim_is_returned_would_be_missing(monkeypatch):
+    monkeypatch.setattr(record, "_note_result", lambda *_arguments: None)
+
+    assert "alfa is not back in the history after its recovery" in explore(one_failover(death=1)).broken
+
+
+@pytest.mark.usefixtures("other_rules")
+def test_a_recovery_that_asks_only_for_a_record_would_leave_a_cordon(monkeypatch):
+    monkeypatch.setattr(rules, "cordoned", lambda _node: False)
+
+    assert "alfa is left with ['holdfast.dev/cordon']" in explore(one_failover(death=1, lost=1)).broken

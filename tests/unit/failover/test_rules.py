@@ -198,6 +198,9 @@ def test_only_nodes_that_were_failed_over_are_recovered():
     assert rules.next_recovery(node(ready="True"), None) == DONE
     assert rules.next_recovery(node(), record("fence", "failed")) == rules.POWER_ON
     assert rules.next_recovery(node(tainted=True, evidence=BOOT), None) == rules.POWER_ON
+    cordoned = node(ready="True")
+    cordoned["metadata"]["annotations"][CORDON] = json.dumps({"owner": "failover"})
+    assert rules.next_recovery(cordoned, None) == rules.POWER_ON
     with pytest.raises(Refused, match="someone else") as refused:
         rules.next_recovery(node(ready="True", tainted=True), None)
     assert refused.value.fields["why"] == "not_ours"
