@@ -446,11 +446,12 @@ def test_the_way_back_by_another_url(failovers, victim):
     record["facts"] |= {"fence": "redfish", "uri": uri}
     marks = {f"{OURS}failover": json.dumps(record)}
     victim.world.cluster.merge(paths.node(victim.name), {"metadata": {"annotations": marks}})
+    entry = failovers.audit()[record["id"]] | {"fence": "redfish", "uri": uri}
+    victim.world.cluster.merge(AUDIT, {"data": {record["id"]: None}})
     # A node can write its own record, so it alone does not say where the credentials go.
     unknown = failovers.recover(victim.name)
     assert unknown.results == {victim.name: "failed"}
     assert "no credentials were sent" in unknown.detail(victim.name)
-    entry = failovers.audit()[record["id"]] | {"fence": "redfish", "uri": uri}
     victim.world.cluster.merge(AUDIT, {"data": {record["id"]: json.dumps(entry)}})
 
     done = failovers.recover(victim.name, redfish_uri=f"{uri}7")

@@ -30,7 +30,7 @@ from functools import partial
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from model.explore import explore
-from model.failover import FailoverPlan
+from model.failover import COMMAND, METAL3, FailoverPlan
 from model.fleet import FAULTS, Scope
 from model.guard import GuardPlan
 from model.machine import ZONES, Machine
@@ -100,6 +100,7 @@ def scope_of(
     deletions: int = 0,
     recoveries: int = 0,
     guards: int = 0,
+    way: str = COMMAND,
 ) -> Scope:
     """Runs of one operation each, all over the same nodes; the first node is down if it is to be failed over.
 
@@ -111,15 +112,16 @@ def scope_of(
     cluster = dict(list(ZONES.items())[: max(nodes, 2)]) if runs else names
     first = next(iter(names))
     plans = tuple(Plan(f"run-{number}", tuple(names), {}, number=number) for number in range(1, runs + 1))
-    ways = ["failover"] * failovers + ["delete"] * deletions + ["recover"] * recoveries
+    kinds = ["failover"] * failovers + ["delete"] * deletions + ["recover"] * recoveries
     others = tuple(
         FailoverPlan(
-            f"{way}-{number}/{first}",
+            f"{kind}-{number}/{first}",
             first,
-            back=way == "recover",
-            variables={"delete_node": True} if way == "delete" else {},
+            back=kind == "recover",
+            way=way,
+            variables={"delete_node": True} if kind == "delete" else {},
         )
-        for number, way in enumerate(ways, 1)
+        for number, kind in enumerate(kinds, 1)
     )
     guarding = tuple(GuardPlan(f"guard-{number}", first, number=number) for number in range(1, guards + 1))
     return Scope(
@@ -150,6 +152,7 @@ def main() -> int:
     parser.add_argument("--failovers", type=int, default=0, help="so many runs fail the first node over, which is down")
     parser.add_argument("--deletions", type=int, default=0, help="so many runs fail it over and delete its Node")
     parser.add_argument("--recoveries", type=int, default=0, help="so many runs bring the first node back")
+    parser.add_argument("--way", default=COMMAND, choices=[COMMAND, METAL3], help="how a machine is switched off")
     parser.add_argument("--guards", type=int, default=0, help="so many runs serve the Machine of the first node")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--faults", default="", help=f"what happens once at most: {', '.join(FAULTS)}")
@@ -170,7 +173,7 @@ def main() -> int:
     faults = options.faults.split(",") if options.faults else []
     if ("lost" in faults or options.deletions) and options.runs + options.guards:
         parser.error("a Node is lost or deleted only in a scope of failovers and recoveries")
-    scope = scope_of(options.runs, options.nodes, faults, **more)
+    scope = scope_of(options.runs, options.nodes, faults, **more, way=options.way)
     if options.histories:
         return random_histories(partial(play_scope, scope), options.histories, options.seed)
     found = explore(scope.begin(), seconds=options.seconds, interruptions=options.interruptions)

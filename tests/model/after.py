@@ -13,6 +13,7 @@ from model.deletion import machine_path
 from model.failover import FailoverPlan
 from model.fleet import FAULTS, AnyPlan, Run, State
 from model.guard import GuardPlan
+from model.host import has_key, host_path
 from model.judge import ledgers, must, names, node_path, record_of, slot_of, tainted
 from model.programs import Call, Program, Tasks, first_place
 from model.role import Plan, operation
@@ -40,6 +41,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rule
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import WENT
 
 _MOST = 2000
+# Seconds, longer than anything takes in the model.
+_PATIENT = 900
 _HISTORY = paths.one(paths.config_maps(NAMESPACE), AUDIT)
 _checked: set[int] = set()
 
@@ -58,12 +61,12 @@ def check_the_end(state: State) -> None:
         return
     _checked.add(key)
     first = state.runs[0].plan
-    for name, run in {run.plan.node: run.plan.run for run in state.runs if isinstance(run.plan, FailoverPlan)}.items():
+    for name, plan in {run.plan.node: run.plan for run in state.runs if isinstance(run.plan, FailoverPlan)}.items():
         # A run may have the name of an earlier one.
-        _judge_back(_alone(state, FailoverPlan(run, name, back=True)), name)
+        _judge_back(_alone(state, _back(plan.run, name)), name)
         # A node that is down is failed over, and one that is back is refused. Then the way back has to be free.
-        state = _alone(state, FailoverPlan(f"last/{name}", name))
-        state = _judge_back(_alone(state, FailoverPlan(f"back/{name}", name, back=True)), name)
+        state = _alone(state, FailoverPlan(f"last/{name}", name, way=plan.way, patience=_PATIENT))
+        state = _judge_back(_alone(state, _back(f"back/{name}", name)), name)
     for plan in {run.plan.node: run.plan for run in state.runs if isinstance(run.plan, GuardPlan)}.values():
         if machine_path(plan.node) in state.objects:
             state = _alone(state, GuardPlan("last", plan.node, path=plan.path))
@@ -77,6 +80,10 @@ def check_the_end(state: State) -> None:
         ended = _alone(excluded, _last_plan(excluded, first, "always"))
         _judge(ended, rebooted=False)
         _judge_excluded(excluded.objects, ended.objects)
+
+
+def _back(run: str, node: str) -> FailoverPlan:
+    return FailoverPlan(run, node, back=True, patience=_PATIENT)
 
 
 def _alone(state: State, plan: AnyPlan) -> State:
@@ -126,6 +133,7 @@ def _judge_back(state: State, name: str) -> State:
     ours = [mark for mark, record in marks.items() if PURPOSE not in (record.get("owner"), record.get("purpose"))]
     must(not ours, f"{name} is left with {ours} after its recovery")
     must(marks or not node_rules.unschedulable(node.content), f"{name} is left cordoned after its recovery")
+    must(not has_key(objects.get(host_path(name))), f"the key of {name} is left after its recovery")
     history = objects[_HISTORY].content["data"] if _HISTORY in objects else {}
     must(name not in unfinished_of(history), f"{name} is not back in the history after its recovery")
     return state

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs of the role failover: a node is switched off by a command, declared out of service, and brought back."""
+"""Runs of the role failover: a node is switched off by a command or by metal3, and brought back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from model.programs import Program
 from model.role import ROLE, Role, settings, whole
 
 FAILOVER = ROLE.parent / "failover"
+COMMAND, METAL3 = "command", "metal3"
 # The last word says what a command does, see model.programs.
 _COMMANDS = {"fence_command": "power off", "verify_command": "power state", "power_on_command": "power on"}
 _SECRETS = {
@@ -32,11 +33,15 @@ class FailoverPlan:
     Attributes:
         run: The id under which it works on the node, which ends with the name of the node.
         back: Whether it brings the node back.
+        way: How it switches the machine off: ``command`` or ``metal3``.
+        patience: Seconds for which it waits for the machine. In a few seconds, metal3 may do nothing.
     """
 
     run: str
     node: str
     back: bool = False
+    way: str = COMMAND
+    patience: int = 5
     variables: Mapping[str, Any] = field(default_factory=dict)
     path: Path = FAILOVER
     number: int = 0
@@ -47,10 +52,10 @@ class FailoverPlan:
 
     def begin(self) -> Program:
         """All of it; nothing comes after it."""
-        usual = {"max_unhealthy": "100%", "confirm_seconds": 0, "fence_timeout": 5}
-        own = {"run": self.run.rpartition("/")[0], "node": [self.node], "power_on_timeout": 5}
+        usual = {"max_unhealthy": "100%", "confirm_seconds": 0, "fence_timeout": self.patience}
+        own = {"run": self.run.rpartition("/")[0], "node": [self.node], "power_on_timeout": self.patience}
         if not self.back:
-            own |= {**usual, "fence": "command"}
+            own |= {**usual, "fence": self.way, "soft_timeout": 0}
         entry_point = "recover" if self.back else "main"
         role = Role(settings(self.path, {**own, **self.variables}, entry_point), self.path)
         variables = {"__failover_secrets": _SECRETS, "__failover_auth": {}, "__failover_management": {}}

@@ -16,11 +16,12 @@ from datetime import timedelta
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
-from model import api, deletion, judge
+from model import api, deletion, host, judge
 from model.api import OK, Answer, Objects, Request, Stored
 from model.deletion import machine_path, next_events
-from model.failover import FailoverPlan
+from model.failover import METAL3, FailoverPlan
 from model.guard import GuardPlan
+from model.host import HOSTS, host_path
 from model.judge import hold_path, names, node_path
 from model.programs import START, Place, first_place
 from model.role import Plan, reboot
@@ -36,7 +37,7 @@ _RUNS = paths.leases(NAMESPACE)
 _HOLDS = paths.leases("team") + "/"
 # Requests for these have the same answer at any time: collections that are empty in the model, and a namespace that
 # always exists.
-_QUIET = ("/pods", "/poddisruptionbudgets", "/volumeattachments", "/baremetalhosts", "/api/v1/namespaces/holdfast")
+_QUIET = ("/pods", "/poddisruptionbudgets", "/volumeattachments", "/api/v1/namespaces/holdfast")
 AnyPlan = Plan | FailoverPlan | GuardPlan
 # The faults; docs/testing.md describes them.
 FAULTS = ("death", "pause", "outage", "crash", "hang", "hold", "stuck", "lost")
@@ -65,11 +66,14 @@ class Scope:
         objects: Objects = {"judge": api.stored("judge", judge.NOTHING, 0)}
         objects = api.write(objects, f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"name": NAMESPACE}})
         guarded = {plan.node for plan in self.plans if isinstance(plan, GuardPlan)}
+        hosted = {plan.node for plan in self.plans if isinstance(plan, FailoverPlan) and plan.way == METAL3}
         for name, zone in self.nodes.items():
             objects = api.write(
                 objects, f"machine/{name}", {"up": True, "powered": True, "sent": False, "drained": False}
             )
-            node = _node(name, zone, f"{name}-1")
+            node = _node(name, zone, f"{name}-1", hosted=name in hosted)
+            if name in hosted:
+                objects = api.write(objects, host_path(name), host.host(name))
             if name in guarded:
                 node["metadata"]["annotations"] = deletion.node_marks(name)
                 for path, content in deletion.management(name).items():
@@ -79,10 +83,11 @@ class Scope:
         return State(objects, runs, tuple(self.faults.get(fault, 0) for fault in FAULTS)).down(self.down)
 
 
-def _node(name: str, zone: str, boot_id: str) -> dict[str, Any]:
+def _node(name: str, zone: str, boot_id: str, *, hosted: bool) -> dict[str, Any]:
     """A Node, as its kubelet registers it."""
     status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot_id}}
-    return {"metadata": {"name": name, "labels": {ZONE: zone}}, "status": status}
+    spec = {"spec": {"providerID": host.provider_id(name)}} if hosted else {}
+    return {"metadata": {"name": name, "labels": {ZONE: zone}}, "status": status, **spec}
 
 
 class Run(NamedTuple):
@@ -264,6 +269,8 @@ class State:
         """Whether nothing else can change the objects that a request reads."""
         if asked.path.endswith(_QUIET) or asked.path in deletion.CONSTANT or asked.only_counts:
             return True
+        if asked.path.endswith("/baremetalhosts"):
+            return not any(path.startswith(HOSTS) for path in objects)
         if asked.path == paths.LEASES:
             return not (self._may("hold") or any(path.startswith(_HOLDS) for path in objects))
         if asked.path == _RUNS:
@@ -309,6 +316,8 @@ class State:
                     machine := f"machine/{node_rules.name(node)}",
                     {**objects[machine].content, "drained": False},
                 )
+        if asked.path.startswith(HOSTS) and host.has_key(objects[asked.path]) and not host.has_key(before[asked.path]):
+            judge.power_off(before, asked.path.removeprefix(HOSTS))
         if asked.verb == "POST" and answer.kind == "object" and asked.path == _RUNS:
             # A new run started just now, so all other signs of life are older.
             path = f"{_RUNS}/{asked.body['metadata']['name']}"
@@ -388,6 +397,7 @@ class State:
         for name in names(self.objects):
             yield from self._down(name)
             yield from self._deletion(name)
+            yield from self._metal3(name)
         for path in self.objects:
             if path.startswith(_HOLDS):
                 yield self._event(f"{path.rpartition('/')[2]} is free", api.write(self.objects, path, None))
@@ -426,6 +436,16 @@ class State:
                 objects = api.write(api.write(objects, node_path(name), None), f"machine/{name}", None)
             yield self._event(words, objects)
 
+    def _metal3(self, name: str) -> Iterator[Move]:
+        """metal3 switches the machine of a host off while the host has a key, and on while it has none."""
+        found, machine = self.objects.get(host_path(name)), f"machine/{name}"
+        wanted = not host.has_key(found)
+        if found is None or self.objects[machine].content["powered"] is wanted:
+            return
+        change = {"powered": True} if wanted else {"powered": False, "up": False}
+        objects = api.write(self._changed(machine, **change), found.path, host.seen(found, powered=wanted))
+        yield self._event(f"metal3 switches {name} {'on' if wanted else 'off'}", objects)
+
     def booted(self, name: str) -> Objects:
         """The objects after a boot of a node."""
         node, machine = self.objects.get(node_path(name)), f"machine/{name}"
@@ -436,7 +456,9 @@ class State:
 
     def _registered(self, name: str, boot_id: str) -> Objects:
         """The objects after a kubelet has registered its Node again."""
-        objects = api.write(self.objects, node_path(name), _node(name, "", boot_id))
+        objects = api.write(
+            self.objects, node_path(name), _node(name, "", boot_id, hosted=host_path(name) in self.objects)
+        )
         version = self.objects[f"machine/{name}"].content["version"]
         node = api.stored(node_path(name), objects[node_path(name)].content, version)
         return {**objects, node_path(name): node}
@@ -642,7 +664,7 @@ def _about_to_power_off(place: Place, name: str) -> bool:
     asked = place.asked
     if asked is None or not _switches_off(place, name):
         return False
-    return asked.verb == "POWER" or (asked.writes and "/configmaps" in asked.path)
+    return asked.verb == "POWER" or (asked.writes and ("/configmaps" in asked.path or asked.path.startswith(HOSTS)))
 
 
 def _is_past_the_gate(place: Place, name: str) -> bool:

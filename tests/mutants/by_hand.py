@@ -1630,7 +1630,7 @@ MUTANTS = [
         "recovery-without-the-way-back",
         7,
         "A node removes from its record how it was switched off, and its recovery leaves the machine off.",
-        Code("_FailoverStep._read_for_recovery", "audit_rules.way_of(entry)", "{}"),
+        Code("_with_way", "audit_rules.way_of(entry)", "{}"),
         "tests/unit/failover/test_history.py::test_a_node_can_not_hide_from_its_recovery_how_it_was_switched_off",
     ),
     Mutant(
@@ -1686,7 +1686,7 @@ MUTANTS = [
         "recovery-of-earlier-hardware",
         7,
         "A recovery looks after a machine that is no longer the node.",
-        Code("_FailoverStep._read_for_recovery", "lost['boot_id'] == record['boot_id']", "True"),
+        Code("_FailoverStep._read_for_recovery", "record['boot_id'] == lost['boot_id']", "True"),
         "tests/unit/failover/test_history.py::test_a_recovery_looks_after_the_machine_of_the_present_boot",
     ),
     Mutant(
@@ -1721,6 +1721,13 @@ MUTANTS = [
             "_claimed_node(context, name, run)",
         ),
         "tests/unit/test_model_failover.py::test_every_history_of_one_failover_keeps_all_promises",
+    ),
+    Mutant(
+        "key-kept-by-its-node",
+        7,
+        "A node removes the key from its record and comes back, and the failover leaves the key on its host.",
+        Code("_FailoverStep._read_for_failover", "_with_way(record, entry)", "record"),
+        "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_its_key_stays_if_the_node_comes_back",
     ),
     Mutant(
         "slow-look-counts-as-a-soft-power-off",
@@ -2057,9 +2064,9 @@ MUTANTS = [
     Mutant(
         "credentials-go-where-a-node-says",
         9,
-        "The user's credentials of a BMC go to the URL that the Node's own record names.",
-        Code("_another_machine", "not given and kept and urls == {kept}", "not given"),
-        "tests/unit/failover/test_turn.py::test_a_node_does_not_choose_the_receiver_of_the_credentials",
+        "The user's credentials of a BMC are sent although only the Node's own record names its URL.",
+        Code("_another_machine", "given or kept", "True"),
+        "tests/unit/failover/test_turn.py::test_no_credentials_are_sent_without_the_history",
     ),
     Mutant(
         "answer-choice-unchecked",

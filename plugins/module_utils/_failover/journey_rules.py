@@ -391,28 +391,34 @@ def _another_machine(facts: Facts) -> Step | None:
     """
     if facts.progress.step != POWER_ON or facts.known.get("fence") != REDFISH:
         return None
-    stated = facts.progress.stated if facts.progress.stated.get("fence") == REDFISH else {}
     given, known, kept = (
         text.rstrip("/")
-        for text in (facts.settings.redfish_uri, str(facts.known.get("uri") or ""), str(stated.get("uri") or ""))
-    )
-    urls = {url for url in (known, kept) if url}
-    if (given and not kept) or given in urls or (not given and kept and urls == {kept}):
-        return None
-    node, nothing = facts.progress.node, "Nothing was switched on."
-    if given or not urls:
-        at = " or ".join(sorted(urls)) or "an unknown URL"
-        wrong = "another URL" if given else "not set"
-        way_out = "Leave it out, or give that one." if urls == {kept} else "Set it to the URL of the machine."
-        return Step(
-            REFUSE, f"Node {node} was switched off at {at}, and failover_redfish_uri is {wrong}. {nothing} {way_out}"
+        for text in (
+            facts.settings.redfish_uri,
+            str(facts.known.get("uri") or ""),
+            str(facts.progress.stated.get("uri") or ""),
         )
-    history = f"says {kept}" if kept else "does not say so"
+    )
+    node = facts.progress.node
+    if given and kept and given != kept:
+        return Step(
+            REFUSE,
+            f"Node {node} was switched off at {kept}, and failover_redfish_uri is another URL. Nothing was switched "
+            "on. Leave it out, or give that one.",
+        )
+    if given or kept:
+        return None
+    if not known:
+        return Step(
+            REFUSE,
+            f"Node {node} was switched off at an unknown URL, and failover_redfish_uri is not set. Nothing was "
+            "switched on. Set it to the URL of the machine.",
+        )
     return Step(
         REFUSE,
         f"The annotation {FAILOVER} of Node {node} says that it was switched off at {known}, but the ConfigMap "
-        f"{NAMESPACE}/{AUDIT} {history}. A node can write its own annotations, so no credentials were sent. {nothing} "
-        "Find out which URL is that of the machine, and set failover_redfish_uri to it.",
+        f"{NAMESPACE}/{AUDIT} does not say so. A node can write its own annotations, so no credentials were sent. "
+        "Nothing was switched on. Find out which URL is that of the machine, and set failover_redfish_uri to it.",
     )
 
 

@@ -123,6 +123,7 @@ class _FailoverStep:
         elif entry and audit_rules.is_over(entry):
             # A run was killed before it removed the record, or the node has written the id of an earlier failover.
             record = entry = None
+        record = _with_way(record, entry)
         return record, entry, rules.next_step(node, record)
 
     def _deleted_before(self) -> Result | None:
@@ -194,12 +195,10 @@ class _FailoverStep:
         entry = audit_rules.entry_of(history, self._name, record["id"]) if record else None
         # The Node may have been deleted and created again, or its record removed or written by the node.
         lost = audit_rules.unfinished_of(history).get(self._name)
-        sent_nothing = record and record["phase"] == rules.CLAIM and lost and lost["boot_id"] == record["boot_id"]
-        if lost and (record is None or sent_nothing or (entry and audit_rules.is_over(entry))):
+        other = record and lost and record["id"] != lost["operation"] and record["boot_id"] == lost["boot_id"]
+        if lost and (record is None or other or (entry and audit_rules.is_over(entry))):
             record, entry = audit_rules.restored(lost, run=self._run, now=self._cluster.now()), lost
-        if record and entry:
-            # A node can remove from its own record how it was switched off.
-            record = {**record, "facts": {**audit_rules.way_of(entry), **record["facts"]}}
+        record = _with_way(record, entry)
         return record, entry, rules.next_recovery(node, record)
 
     def _recover_deleted_node(self) -> Result:
@@ -364,6 +363,13 @@ class _FailoverStep:
             "boot_id_before": rules.boot_id_before(node, record),
             "maintained_by": others_words(node),
         }
+
+
+def _with_way(record: dict[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the record with what the history says of the power-off, because a node can write its own record."""
+    if record is None or entry is None:
+        return record
+    return {**record, "facts": {**record["facts"], **audit_rules.way_of(entry)}}
 
 
 def _with_history(found: Result, entry: Mapping[str, Any] | None) -> Result:

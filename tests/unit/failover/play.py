@@ -209,3 +209,17 @@ def ready_is(cluster, status, since):
 def entry(cluster):
     (text,) = cluster.objects[AUDIT]["data"].values()
     return json.loads(text)
+
+
+def at_the_power_off(play, then):
+    """Let something happen after the phase of the power-off, or of the power-on, is recorded."""
+    act = play.act
+
+    def acts(name, arguments):
+        found = act(name, arguments)
+        if name == "failover_power":
+            then()
+        return found
+
+    play.act = acts
+    return play

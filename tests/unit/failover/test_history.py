@@ -9,7 +9,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from unit.failover.play import AUDIT, RECORD, Killed, Play, entry, ready_is, silent_node
+from unit.failover.play import AUDIT, RECORD, Killed, Play, at_the_power_off, entry, ready_is, silent_node
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -26,20 +26,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still
 @pytest.fixture
 def cluster(monkeypatch):
     return silent_node(monkeypatch)
-
-
-def at_the_power_off(play, then):
-    """Let something happen after the phase of the power-off is recorded."""
-    act = play.act
-
-    def acts(name, arguments):
-        found = act(name, arguments)
-        if name == "failover_power":
-            then()
-        return found
-
-    play.act = acts
-    return play
 
 
 def refused(play, error, *, sent=False):
@@ -356,7 +342,8 @@ def test_a_recovery_looks_after_the_machine_of_the_present_boot(cluster):
     assert not audit_rules.unfinished_of(cluster.objects[AUDIT]["data"])
 
 
-def test_a_node_can_not_hide_a_failover_from_its_recovery_behind_one_that_is_over(cluster):
+@pytest.mark.parametrize("boot_id", ["boot-1", "boot-2"])
+def test_a_node_can_not_hide_a_failover_from_its_recovery_behind_one_that_is_over(cluster, boot_id):
     first = Play(cluster).go()["operation"]
     later(cluster)
     Play(cluster, run="r2", direction="recover").go()
@@ -364,7 +351,7 @@ def test_a_node_can_not_hide_a_failover_from_its_recovery_behind_one_that_is_ove
     ready_is(cluster, "Unknown", AT)
     cluster.off = False
     second = sent(Play(cluster, run="r3")).go()["operation"]
-    forge(cluster, id=first, phase="taint", boot_id="boot-2")
+    forge(cluster, id=first, phase="taint", boot_id=boot_id)
 
     back = Play(cluster, run="r4", direction="recover")
     assert back.go()["operation"] == second

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from unit.failover.play import AUDIT, GIVEN, RECORD, Killed, Play, entry, ready_is, silent_node
+from unit.failover.play import AUDIT, GIVEN, RECORD, Killed, Play, at_the_power_off, entry, ready_is, silent_node
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -409,26 +409,27 @@ def rewrite(cluster, **changes):
 )
 @pytest.mark.parametrize("before", [[], ["failover"], ["recover", "recover"]])
 def test_a_node_does_not_choose_the_receiver_of_the_credentials(cluster, changes, before):
-    """Neither now, nor in a later run after the history was written again."""
+    """Neither now, nor in a later run after the history was written again. The history says where they go."""
     assert Play(cluster, fence="redfish", given=(), uri=URI).go()["result"] == "moved"
     rewrite(cluster, **changes)
+    seen = []
     for number, direction in enumerate([*before, "recover"]):
         uri = URI if direction == "failover" else ""
         back = Play(cluster, run=f"r{number + 2}", direction=direction, fence="redfish", given=(), uri=uri)
+        at_the_power_off(back, lambda back=back: seen.append(back.turn["bmc"]["uri"]))
         back.go()
-        assert "evil" not in str(back.turn.get("bmc"))
-    if before == ["failover"] and "id" in changes:
-        # The failover has restored its record from the history.
-        assert (back.turn["bmc"]["uri"], back.commands) == (URI, ["on"])
-        return
-    assert back.commands == []
-    refused = back.turn["report"]["content"]["nodes"][0]
-    assert refused["result"] == "failed"
-    assert "A node can write its own annotations, so no credentials were sent" in refused["detail"]
+    assert seen == [URI] * before.count("recover") or seen == [URI]
     assert EVIL not in [json.loads(text).get("uri") for text in cluster.objects[AUDIT]["data"].values()]
 
-    given = Play(cluster, run="r9", direction="recover", given=(), uri=URI)
-    assert given.go()["result"] == "recovered"
+
+def test_no_credentials_are_sent_without_the_history(cluster):
+    """Only the Node's record is left, and a node can write that."""
+    assert Play(cluster, fence="redfish", given=(), uri=URI).go()["result"] == "moved"
+    del cluster.objects[AUDIT]
+    back = Play(cluster, run="r2", direction="recover", given=())
+    assert "A node can write its own annotations, so no credentials were sent" in back.go()["detail"]
+    assert back.commands == []
+    assert Play(cluster, run="r3", direction="recover", given=(), uri=URI).go()["result"] == "recovered"
 
 
 def test_the_url_of_the_history_is_used(cluster):
@@ -729,17 +730,37 @@ class TestHostOfAnotherCluster:
 
     @pytest.mark.parametrize("check_mode", [False, True])
     def test_its_key_stays(self, cluster, check_mode):
+        """The history was lost."""
+        del cluster.objects[AUDIT]
         self.write(cluster, host="theirs")
         play = Play(cluster, run="r2", direction="recover", given=())
         result = play.go(check_mode=check_mode)
         assert (result["result"], play.done) == ("failed", [])
         assert "BareMetalHost m/theirs off, but the ConfigMap holdfast/failovers does not say so" in result["detail"]
 
-    def test_its_key_stays_if_the_node_comes_back(self, cluster, removed):
-        self.write(cluster, host="theirs")
+    @pytest.mark.parametrize(
+        ("lost", "facts", "ends"),
+        [
+            (True, {"host": "theirs"}, ("failed", [])),
+            (False, {"host": "theirs"}, ("stopped", ["h1"])),
+            (False, {"host": None, "namespace": None, "key": None}, ("stopped", ["h1"])),
+        ],
+        ids=str,
+    )
+    def test_its_key_stays_if_the_node_comes_back(self, cluster, removed, lost, facts, ends):
+        """The key of its own host goes, if the history says which one that is."""
+        self.write(cluster, **facts)
+        if lost:
+            del cluster.objects[AUDIT]
         Play(cluster).boot("boot-2")
         stopped = Play(cluster, run="r2", fence="metal3", given=(), key="k").go()
-        assert (stopped["result"], removed) == ("failed", [])
+        assert (stopped["result"], removed) == ends
+
+    @pytest.mark.parametrize("facts", [{"host": "theirs"}, {"host": None, "namespace": None, "key": None}], ids=str)
+    def test_the_history_says_which_host_to_switch_on(self, cluster, facts):
+        self.write(cluster, **facts)
+        play = Play(cluster, run="r2", direction="recover", given=())
+        assert (play.go()["result"], play.turn["facts"]["host"], play.done[0]) == ("recovered", "h1", "key")
 
     @pytest.mark.parametrize(("namespace", "result"), [("m", "recovered"), ("n", "failed"), ("", "failed")])
     def test_the_user_names_it(self, cluster, namespace, result):
