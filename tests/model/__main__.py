@@ -23,7 +23,7 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -100,7 +100,7 @@ def scope_of(
     deletions: int = 0,
     recoveries: int = 0,
     guards: int = 0,
-    way: str = COMMAND,
+    ways: Sequence[str] = (COMMAND,),
 ) -> Scope:
     """Runs of one operation each, all over the same nodes; the first node is down if it is to be failed over.
 
@@ -118,7 +118,7 @@ def scope_of(
             f"{kind}-{number}/{first}",
             first,
             back=kind == "recover",
-            way=way,
+            ways=tuple(ways),
             variables={"delete_node": True} if kind == "delete" else {},
         )
         for number, kind in enumerate(kinds, 1)
@@ -152,7 +152,7 @@ def main() -> int:
     parser.add_argument("--failovers", type=int, default=0, help="so many runs fail the first node over, which is down")
     parser.add_argument("--deletions", type=int, default=0, help="so many runs fail it over and delete its Node")
     parser.add_argument("--recoveries", type=int, default=0, help="so many runs bring the first node back")
-    parser.add_argument("--way", default=COMMAND, choices=[COMMAND, METAL3], help="how a machine is switched off")
+    parser.add_argument("--ways", default=COMMAND, help=f"how a machine is switched off: {COMMAND}, {METAL3} or both")
     parser.add_argument("--guards", type=int, default=0, help="so many runs serve the Machine of the first node")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--faults", default="", help=f"what happens once at most: {', '.join(FAULTS)}")
@@ -173,7 +173,7 @@ def main() -> int:
     faults = options.faults.split(",") if options.faults else []
     if ("lost" in faults or options.deletions) and options.runs + options.guards:
         parser.error("a Node is lost or deleted only in a scope of failovers and recoveries")
-    scope = scope_of(options.runs, options.nodes, faults, **more, way=options.way)
+    scope = scope_of(options.runs, options.nodes, faults, **more, ways=options.ways.split(","))
     if options.histories:
         return random_histories(partial(play_scope, scope), options.histories, options.seed)
     found = explore(scope.begin(), seconds=options.seconds, interruptions=options.interruptions)

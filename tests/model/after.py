@@ -65,7 +65,7 @@ def check_the_end(state: State) -> None:
         # A run may have the name of an earlier one.
         _judge_back(_alone(state, _back(plan.run, name)), name)
         # A node that is down is failed over, and one that is back is refused. Then the way back has to be free.
-        state = _alone(state, FailoverPlan(f"last/{name}", name, way=plan.way, patience=_PATIENT))
+        state = _alone(state, FailoverPlan(f"last/{name}", name, ways=plan.ways, patience=_PATIENT))
         state = _judge_back(_alone(state, _back(f"back/{name}", name)), name)
     for plan in {run.plan.node: run.plan for run in state.runs if isinstance(run.plan, GuardPlan)}.values():
         if machine_path(plan.node) in state.objects:

@@ -33,14 +33,14 @@ class FailoverPlan:
     Attributes:
         run: The id under which it works on the node, which ends with the name of the node.
         back: Whether it brings the node back.
-        way: How it switches the machine off: ``command`` or ``metal3``.
+        ways: How it switches the machine off, in this order: ``command`` and ``metal3``.
         patience: Seconds for which it waits for the machine. In a few seconds, metal3 may do nothing.
     """
 
     run: str
     node: str
     back: bool = False
-    way: str = COMMAND
+    ways: tuple[str, ...] = (COMMAND,)
     patience: int = 5
     variables: Mapping[str, Any] = field(default_factory=dict)
     path: Path = FAILOVER
@@ -55,7 +55,7 @@ class FailoverPlan:
         usual = {"max_unhealthy": "100%", "confirm_seconds": 0, "fence_timeout": self.patience}
         own = {"run": self.run.rpartition("/")[0], "node": [self.node], "power_on_timeout": self.patience}
         if not self.back:
-            own |= {**usual, "fence": self.way, "soft_timeout": 0}
+            own |= {**usual, "fence": list(self.ways), "soft_timeout": 0}
         entry_point = "recover" if self.back else "main"
         role = Role(settings(self.path, {**own, **self.variables}, entry_point), self.path)
         variables = {"__failover_secrets": _SECRETS, "__failover_auth": {}, "__failover_management": {}}

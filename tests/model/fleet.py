@@ -66,7 +66,7 @@ class Scope:
         objects: Objects = {"judge": api.stored("judge", judge.NOTHING, 0)}
         objects = api.write(objects, f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"name": NAMESPACE}})
         guarded = {plan.node for plan in self.plans if isinstance(plan, GuardPlan)}
-        hosted = {plan.node for plan in self.plans if isinstance(plan, FailoverPlan) and plan.way == METAL3}
+        hosted = {plan.node for plan in self.plans if isinstance(plan, FailoverPlan) and METAL3 in plan.ways}
         for name, zone in self.nodes.items():
             objects = api.write(
                 objects, f"machine/{name}", {"up": True, "powered": True, "sent": False, "drained": False}

@@ -17,7 +17,7 @@ from model import api
 from model.__main__ import scope_of
 from model.api import NOT_FOUND, Answer
 from model.explore import explore
-from model.failover import METAL3
+from model.failover import COMMAND, METAL3
 from model.fleet import FAULTS, Scope
 from model.machine import Machine
 from model.programs import Call, Program, first_place
@@ -44,7 +44,8 @@ def test_no_promise_is_broken():
         {"runs": 1, "failovers": 1},
         {"runs": 2, "failovers": 1},
         {"failovers": 1, "deletions": 1, "recoveries": 1, "nodes": 1},
-        {"failovers": 1, "deletions": 1, "recoveries": 1, "nodes": 1, "way": METAL3},
+        {"failovers": 1, "deletions": 1, "recoveries": 1, "nodes": 1, "ways": (METAL3,)},
+        {"failovers": 1, "deletions": 1, "recoveries": 1, "nodes": 1, "ways": (METAL3, COMMAND)},
         {"runs": 1, "guards": 1},
         {"guards": 2},
     ],

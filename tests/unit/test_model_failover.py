@@ -14,9 +14,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover impo
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import evidence_rules, still_down_rules
 
 
-def one_failover(*, way=COMMAND, deletes=False, **faults):
+def one_failover(*, ways=(COMMAND,), deletes=False, **faults):
     """A run fails a node over. Its machine has failed, and may boot at any time."""
-    plan = FailoverPlan("failover-1/alfa", "alfa", way=way, variables={"delete_node": deletes})
+    plan = FailoverPlan("failover-1/alfa", "alfa", ways=ways, variables={"delete_node": deletes})
     return Scope((plan,), {"alfa": "a"}, faults, down="alfa").begin()
 
 
@@ -31,9 +31,9 @@ def one_failover(*, way=COMMAND, deletes=False, **faults):
         {"lost": 1},
         {"deletes": True, "death": 1},
         pytest.param({"deletes": True, "death": 1, "lost": 1}, marks=pytest.mark.long),
-        {"way": METAL3, "hold": 1},
-        pytest.param({"way": METAL3, "death": 1}, marks=pytest.mark.long),
-        pytest.param({"way": METAL3, "lost": 1}, marks=pytest.mark.long),
+        {"ways": (METAL3,), "hold": 1},
+        pytest.param({"ways": (METAL3,), "death": 1}, marks=pytest.mark.long),
+        pytest.param({"ways": (METAL3,), "lost": 1}, marks=pytest.mark.long),
     ],
     ids=str,
 )
