@@ -1630,7 +1630,7 @@ MUTANTS = [
         "recovery-without-the-way-back",
         7,
         "A node removes from its record how it was switched off, and its recovery leaves the machine off.",
-        Code("_with_way", "audit_rules.way_of(entry)", "{}"),
+        Code("_with_way", "audit_rules.way_of(entry) if audit_rules.may_have_sent(entry) else {}", "{}"),
         "tests/unit/failover/test_history.py::test_a_node_can_not_hide_from_its_recovery_how_it_was_switched_off",
     ),
     Mutant(
@@ -1658,7 +1658,11 @@ MUTANTS = [
         "record-removed-before-the-history-knows",
         6,
         "A run is killed between its last two writes, and the history says for ever that the machine may be off.",
-        Code("failover_record", "_note_result(context, params) if result else None", "None"),
+        Code(
+            "failover_record",
+            "_record_result(context, params) if params.get('result') else _record_phase(context, params)",
+            "_record_phase(context, params)",
+        ),
         "tests/unit/failover/test_history.py::test_a_run_that_is_killed_between_its_last_two_writes_leaves_its_record",
     ),
     Mutant(
@@ -1672,7 +1676,7 @@ MUTANTS = [
         "recovery-undone-by-its-failover",
         7,
         "A run fails after the recovery of its deleted Node, whose machine is then switched on again and again.",
-        Code("entry_closed", "is_over(entry) and result == FAILED", "False"),
+        Code("entry_closed", "entry['result'] or entry['steps'][-1].get('run') != run", "False"),
         "tests/unit/failover/test_history.py::test_a_failover_does_not_undo_the_recovery_of_its_deleted_node",
     ),
     Mutant(
@@ -1686,14 +1690,14 @@ MUTANTS = [
         "recovery-of-earlier-hardware",
         7,
         "A recovery looks after a machine that is no longer the node.",
-        Code("_FailoverStep._read_for_recovery", "record['boot_id'] == lost['boot_id']", "True"),
+        Code("_sent_nothing", "bool(entry['boot_id'] == earlier['boot_id'])", "True"),
         "tests/unit/failover/test_history.py::test_a_recovery_looks_after_the_machine_of_the_present_boot",
     ),
     Mutant(
         "recovery-of-a-failover-that-is-over",
         7,
         "A node writes an earlier failover into its record, and its recovery leaves the present one as it is.",
-        Code("_FailoverStep._read_for_recovery", "entry and audit_rules.is_over(entry)", "False"),
+        Code("_FailoverStep._read_for_recovery", "audit_rules.is_over(entry)", "False"),
         "tests/unit/failover/test_history.py::"
         "test_a_node_can_not_hide_a_failover_from_its_recovery_behind_one_that_is_over",
     ),
@@ -1716,9 +1720,9 @@ MUTANTS = [
         7,
         "A node comes back between the record of the power-off and its request, and is switched off.",
         Code(
-            "failover_record",
+            "_record_phase",
             "_checked(context, {**params, 'gate': False}, confirmed)",
-            "_claimed_node(context, name, run)",
+            "_claimed_node(context, name, params['run'])",
         ),
         "tests/unit/test_model_failover.py::test_every_history_of_one_failover_keeps_all_promises",
     ),
@@ -1728,6 +1732,37 @@ MUTANTS = [
         "A node removes the key from its record and comes back, and the failover leaves the key on its host.",
         Code("_FailoverStep._read_for_failover", "_with_way(record, entry)", "record"),
         "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_its_key_stays_if_the_node_comes_back",
+    ),
+    Mutant(
+        "recovery-behind-an-unknown-record",
+        7,
+        "A node writes an unknown failover into its record, and its recovery leaves the key of the present one.",
+        Code(
+            "_FailoverStep._read_for_recovery",
+            "lost and (entry is None or audit_rules.is_over(entry) or _sent_nothing(entry, lost))",
+            "lost and record is None",
+        ),
+        "tests/unit/failover/test_history.py::"
+        "test_a_node_can_not_hide_a_failover_from_its_recovery_behind_an_unknown_one",
+    ),
+    Mutant(
+        "recovery-switches-on-what-was-never-off",
+        7,
+        "A recovery that only undoes a cordon sends a power-on, or asks for a BMC.",
+        Code("take_over", "(params.get('fence') or '') if sent else ''", "params.get('fence') or ''"),
+        "tests/unit/failover/test_history.py::"
+        "test_a_recovery_of_a_node_to_whose_machine_nothing_was_sent_switches_nothing_on",
+    ),
+    Mutant(
+        "claim-stays-without-a-record",
+        3,
+        "A node removes its record, and the claim of the run that fails stays.",
+        Code(
+            "_Turn._record_failure",
+            "claims.give_back(cluster, node, run=self._progress.run, context=self._context)",
+            "None",
+        ),
+        "tests/unit/failover/test_history.py::test_a_run_whose_record_was_removed_returns_its_claim",
     ),
     Mutant(
         "slow-look-counts-as-a-soft-power-off",

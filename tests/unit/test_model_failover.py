@@ -10,7 +10,7 @@ from model.explore import explore
 from model.failover import COMMAND, METAL3, FailoverPlan
 from model.fleet import Scope
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import record, rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit, record, rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import evidence_rules, still_down_rules
 
 
@@ -60,7 +60,12 @@ def test_a_command_that_proves_nothing_would_taint_a_node_that_is_on(monkeypatch
 
 @pytest.mark.usefixtures("other_rules")
 def test_a_result_that_the_history_gets_after_the_claim_is_returned_would_be_missing(monkeypatch):
-    monkeypatch.setattr(record, "_note_result", lambda *_arguments: None)
+    def late(context, params):
+        before, after, found = record._attempt(context, params)
+        entry = audit.note(context.cluster, params["name"], found, {}, check=lambda: None)
+        return record._result(before, after, found, entry)
+
+    monkeypatch.setattr(record, "_record_result", late)
 
     assert "alfa is not back in the history after its recovery" in explore(one_failover(death=1)).broken
 

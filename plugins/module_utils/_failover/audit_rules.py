@@ -118,10 +118,9 @@ def entry_closed(
     """Return the entry of a failover that ends without the record on its Node."""
     detail = cut(detail, 1000)
     step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
-    steps = _with_step(entry, step)
-    if is_over(entry) and result == FAILED:
-        # No claim excludes the recovery of a deleted Node.
-        return {**entry, "steps": steps}
+    if result != RECOVERED and (entry["result"] or entry["steps"][-1].get("run") != run):
+        # No claim excludes other runs, so a failure replaces nothing that another run has recorded.
+        return dict(entry)
     return {
         **entry,
         _PHASE: phase or phase_of(entry),
@@ -130,7 +129,7 @@ def entry_closed(
         "result": result,
         "detail": detail,
         **bounded_data(facts),
-        "steps": steps,
+        "steps": _with_step(entry, step),
     }
 
 
@@ -294,7 +293,7 @@ def deleted(entry: Mapping[str, Any]) -> bool:
     """Return whether everything has moved, so that the failover accounts for a Node that no longer exists."""
     if entry["result"] == MOVED:
         return True
-    # Earlier versions recorded the result only after the deletion.
+    # A failure at the deletion comes after everything has moved.
     return not is_over(entry) and phase_of(entry) == DELETING
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, InvalidInput, NotFound, Refused, TimedOut
+from .._api.errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Refused, TimedOut
 from .._api.names import CLAIM, FAILOVER
 from .._api.objects import Object, only_as_seen
 from .._api.read_node import read_node
@@ -66,46 +66,39 @@ def failover_record(context: Context, params: Params) -> Result:
         raise InvalidInput("failover_record needs phase, result or both: what to record.")
     if params["deleted"]:
         return _record_deleted_node(context, params)
-    cluster, name, run = context.cluster, params["name"], params["run"]
-    with runs.heartbeat(cluster, run):
-        confirmed = ""
+    with runs.heartbeat(context.cluster, params["run"]):
         if params["look"]:
-            _await_end_of_shutdown(cluster, name, Deadline(params["wait_timeout"]))
-            if params.get("phase") == rules.FENCING:
-                confirmed = _confirm(context, name, params["confirm_seconds"])
-        result, deletes = params.get("result"), params["delete_node"]
-        noted = _note_result(context, params) if result else None
-        before, after, record = retry_conflicts(
-            lambda: _attempt(context, {**params, "result": None} if deletes else params, confirmed)
-        )
-        entry = noted or audit.note(
-            cluster,
-            name,
-            record,
-            _versions(after, params),
-            params.get("facts"),
-            phase=params["phase"],
-            check=lambda: _checked(context, {**params, "gate": False}, confirmed),
-        )
-        if deletes:
-            _delete(context, name, record)
-            record = rules.advance(record, _change(params), cluster.now())
+            _await_end_of_shutdown(context.cluster, params["name"], Deadline(params["wait_timeout"]))
+        found = _record_result(context, params) if params.get("result") else _record_phase(context, params)
     if params.get("result") and not context.check_mode:
-        runs.end(cluster, run)
-    return {
-        "changed": before is not after,
-        "record": record,
-        "entry": entry,
-        "diff": {"before": _shown(before), "after": _shown(after)},
-    }
+        # All is recorded, and a Lease that stays expires.
+        with suppress(HoldfastError):
+            runs.end(context.cluster, params["run"])
+    return found
 
 
-def _note_result(context: Context, params: Params) -> dict[str, Any]:
-    """Record the result in the history."""
+def _record_phase(context: Context, params: Params) -> Result:
+    name, confirmed = params["name"], ""
+    if params["look"] and params["phase"] == rules.FENCING:
+        confirmed = _confirm(context, name, params["confirm_seconds"])
+    before, after, record = retry_conflicts(lambda: _attempt(context, params, confirmed))
+    entry = audit.note(
+        context.cluster,
+        name,
+        record,
+        _versions(after, params),
+        params.get("facts"),
+        phase=params["phase"],
+        check=lambda: _checked(context, {**params, "gate": False}, confirmed),
+    )
+    return _result(before, after, record, entry)
+
+
+def _record_result(context: Context, params: Params) -> Result:
     cluster, name = context.cluster, params["name"]
     node, record, facts = _checked(context, params)
     wanted = rules.advance(record, _change(params, facts), cluster.now())
-    return audit.note(
+    entry = audit.note(
         cluster,
         name,
         wanted,
@@ -114,6 +107,19 @@ def _note_result(context: Context, params: Params) -> dict[str, Any]:
         phase=params.get("phase") or "",
         check=lambda: _checked(context, params),
     )
+    if params["delete_node"]:
+        _delete(context, name, record)
+        return _result(node, None, wanted, entry)
+    return _result(*retry_conflicts(lambda: _attempt(context, params)), entry)
+
+
+def _result(before: Object, after: Object | None, record: Mapping[str, Any], entry: Mapping[str, Any]) -> Result:
+    return {
+        "changed": before is not after,
+        "record": record,
+        "entry": entry,
+        "diff": {"before": _shown(before), "after": _shown(after)},
+    }
 
 
 def _record_deleted_node(context: Context, params: Params) -> Result:
@@ -175,6 +181,8 @@ def take_over(
     cluster, name, run = context.cluster, params["name"], params["run"]
     stated: Mapping[str, Any] = {}
     before = rules.record_of(seen)
+    # A recovery of a node that has only a cordon has nothing to switch on.
+    sent = step != rules.POWER_ON or out_of_service.evidence_of(seen) is not None
 
     def attempt() -> tuple[Object, dict[str, Any]]:
         nonlocal stated
@@ -188,7 +196,7 @@ def take_over(
                 run=run,
                 holder=params.get("holder") or run,
                 reason=params.get("reason") or "",
-                fence=params.get("fence") or "",
+                fence=(params.get("fence") or "") if sent else "",
                 now=cluster.now(),
             )
             wanted["phases"] = {rules.CONFIRM: round(waited, 1)}
@@ -232,7 +240,7 @@ def _confirm(context: Context, name: str, seconds: float) -> str:
     return down_since(confirm(context, node, seconds, str(known.get("confirmed") or "")))
 
 
-def _attempt(context: Context, params: Params, confirmed: str) -> tuple[Object, Object, dict[str, Any]]:
+def _attempt(context: Context, params: Params, confirmed: str = "") -> tuple[Object, Object, dict[str, Any]]:
     node, record, facts = _checked(context, params, confirmed)
     change = _change(params, facts)
     wanted = rules.advance(record, change, context.cluster.now())
@@ -276,13 +284,13 @@ def _record_of(node: Object, params: Params) -> dict[str, Any]:
     return record
 
 
-def _change(params: Params, facts: Mapping[str, Any] | None = None) -> Change:
+def _change(params: Params, facts: Mapping[str, Any]) -> Change:
     return Change(
         params["run"],
         phase=params.get("phase") or "",
         result=params.get("result") or "",
         detail=params.get("detail") or "",
-        facts=facts or {},
+        facts=facts,
     )
 
 
@@ -344,5 +352,5 @@ def _delete(context: Context, name: str, record: Mapping[str, Any]) -> None:
     retry_conflicts(attempt)
 
 
-def _shown(node: Object) -> dict[str, Any]:
-    return {"failover": rules.record_of(node)}
+def _shown(node: Object | None) -> dict[str, Any]:
+    return {"failover": rules.record_of(node) if node else None}

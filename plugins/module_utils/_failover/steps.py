@@ -195,8 +195,7 @@ class _FailoverStep:
         entry = audit_rules.entry_of(history, self._name, record["id"]) if record else None
         # The Node may have been deleted and created again, or its record removed or written by the node.
         lost = audit_rules.unfinished_of(history).get(self._name)
-        other = record and lost and record["id"] != lost["operation"] and record["boot_id"] == lost["boot_id"]
-        if lost and (record is None or other or (entry and audit_rules.is_over(entry))):
+        if lost and (entry is None or audit_rules.is_over(entry) or _sent_nothing(entry, lost)):
             record, entry = audit_rules.restored(lost, run=self._run, now=self._cluster.now()), lost
         record = _with_way(record, entry)
         return record, entry, rules.next_recovery(node, record)
@@ -365,11 +364,18 @@ class _FailoverStep:
         }
 
 
+def _sent_nothing(entry: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """Return whether a failover has sent nothing since an earlier one of the same boot."""
+    return not audit_rules.may_have_sent(entry) and bool(entry["boot_id"] == earlier["boot_id"])
+
+
 def _with_way(record: dict[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the record with what the history says of the power-off, because a node can write its own record."""
     if record is None or entry is None:
         return record
-    return {**record, "facts": {**record["facts"], **audit_rules.way_of(entry)}}
+    way = audit_rules.way_of(entry) if audit_rules.may_have_sent(entry) else {}
+    others = {name: value for name, value in record["facts"].items() if name not in rules.WAY}
+    return {**record, "facts": {**others, **way}}
 
 
 def _with_history(found: Result, entry: Mapping[str, Any] | None) -> Result:

@@ -440,8 +440,9 @@ class _Turn:
         untouched = ending.undo and not ending_rules.was_sent(progress, failure)
         record = journey_rules.Record(CLAIM if untouched else "", result, failure.why + ending.advice)
         facts = Facts(self._settings, progress, CLAIM)
-        unrecorded = self._try(lambda: self._record_failure(facts, record)) if ending.record else ""
+        unrecorded = ""
         if progress.claimed and not self._context.check_mode:
+            unrecorded = self._try(lambda: self._record_failure(facts, record)) if ending.record else ""
             self._try(lambda: runs.end(self._context.cluster, progress.run))
         undone = Undone(why_not, unrecorded, self._entry)
         self._progress = replace(self._progress, doing=(), under_way=False)
@@ -457,11 +458,10 @@ class _Turn:
                 raise
             # The Node was deleted, and the record and the claim with it.
             self._record(facts, Step(journey_rules.RECORD, record=replace(record, deleted=True)))
-        except HoldfastError as error:
-            if error.kind not in ending_rules.NOTHING_WRITTEN:
-                # The history can't be written, so the record stays on the Node. The claim must not stay.
-                cluster, progress = self._context.cluster, self._progress
-                self._try(lambda: claims.give_back(cluster, progress.node, run=progress.run, context=self._context))
+        except HoldfastError:
+            # The record stays on the Node. The claim must not stay.
+            cluster, node = self._context.cluster, self._progress.node
+            self._try(lambda: claims.give_back(cluster, node, run=self._progress.run, context=self._context))
             raise
 
     def _check_host(self) -> None:

@@ -295,7 +295,7 @@ def test_a_recovery_that_has_the_name_of_an_earlier_run_ends_the_failover(cluste
         assert (back.go()["result"], back.commands, entry(cluster)["result"]) == (result, commands, "recovered")
 
 
-@pytest.mark.parametrize(("module", "name"), [(writer, "_note_result"), (audit, "_store"), (writer, "_attempt")])
+@pytest.mark.parametrize(("module", "name"), [(writer, "_record_result"), (audit, "_store"), (writer, "_attempt")])
 def test_a_run_reports_its_own_result(cluster, monkeypatch, module, name):
     """It was paused at this function for so long that another run has taken over."""
     cluster.off = False
@@ -389,3 +389,67 @@ def test_a_moved_failover_whose_record_was_removed_is_resumed(cluster):
     result = Play(cluster, run="r2").go()
     assert (result["result"], result["operation"], result["resumed"]) == ("moved", first, True)
     assert cluster.marks()["failover"]["facts"]["fence"] == "command"
+
+
+def test_a_run_that_finds_its_node_deleted_by_another_one_changes_nothing(cluster):
+    """It was paused before it sent anything. The other run has moved everything, and nothing has a claim."""
+    play = Play(cluster)
+    act = play.act
+
+    def pause(name, arguments):
+        if name == "cordon":
+            later(cluster)
+            assert Play(cluster, run="r2", delete_node=True).go()["result"] == "moved"
+        return act(name, arguments)
+
+    play.act = pause
+    assert (play.go()["result"], entry(cluster)["result"]) == ("failed", "moved")
+    later(cluster)
+    back = Play(cluster, run="r3", direction="recover")
+    assert (back.go()["result"], back.commands) == ("recovered", ["on"])
+
+
+@pytest.mark.parametrize("phase", ["claim", "fence"])
+def test_a_node_can_not_hide_a_failover_from_its_recovery_behind_an_unknown_one(cluster, phase):
+    first = sent(Play(cluster)).go()["operation"]
+    forge(cluster, id="another", phase=phase, boot_id="another-boot")
+    later(cluster)
+    back = Play(cluster, run="r2", direction="recover")
+    assert (back.go()["operation"], back.commands) == (first, ["on"])
+    assert not audit_rules.unfinished_of(cluster.objects[AUDIT]["data"])
+
+
+@pytest.mark.parametrize("killed", [True, False])
+@pytest.mark.parametrize("fence", ["fence_agent", "redfish", "command"])
+def test_a_recovery_of_a_node_to_whose_machine_nothing_was_sent_switches_nothing_on(cluster, fence, killed):
+    """Its run was killed after the cordon. Then its record may be lost."""
+    play = Play(cluster, fence=fence)
+    play.call(done="claim")
+    cordon = {"name": "node-1", "owner": "failover", "run": play.turn["run"], "state": "cordoned"}
+    play.done.append("cordon")
+    play.act("cordon", cordon)
+    if not killed:
+        del cluster.objects[paths.node("node-1")]["metadata"]["annotations"]["holdfast.dev/failover"]
+    later(cluster)
+    back = Play(cluster, run="r2", direction="recover", fence=fence, given=())
+    assert (back.go()["result"], back.commands) == ("recovered", [])
+    assert (cluster.marks(), cluster.cordoned()) == ({}, False)
+
+
+@pytest.mark.parametrize("delete_node", [True, False])
+def test_a_lease_that_can_not_be_deleted_does_not_change_the_result(cluster, monkeypatch, delete_node):
+    def fails(*_arguments):
+        raise Unreachable("The API server gives no answer.")
+
+    monkeypatch.setattr(writer.runs, "end", fails)
+    assert Play(cluster, delete_node=delete_node).go()["result"] == "moved"
+    assert entry(cluster)["result"] == "moved"
+
+
+def test_a_run_whose_record_was_removed_returns_its_claim(cluster):
+    def remove():
+        del cluster.objects[paths.node("node-1")]["metadata"]["annotations"]["holdfast.dev/failover"]
+
+    assert at_the_power_off(Play(cluster), remove).go()["result"] == "failed"
+    assert "claim" not in cluster.marks()
+    assert audit_rules.unfinished(entry(cluster))
