@@ -1563,7 +1563,7 @@ MUTANTS = [
         "untouched-machine-of-a-deleted-node-counts-as-off",
         7,
         "A node that is deleted counts as fenced, although nothing was sent to its machine.",
-        Code("_record_deleted_node", "params.get('phase') or ''", "''"),
+        Code("entry_closed", "change.phase or phase_of(entry)", "phase_of(entry)"),
         "tests/unit/failover/test_history.py::test_the_history_says_that_nothing_was_sent_if_the_node_is_deleted",
     ),
     Mutant(
@@ -1637,7 +1637,7 @@ MUTANTS = [
         "history-rewritten-by-a-paused-run",
         6,
         "A run that was paused writes that nothing was sent, after another run has sent a power-off.",
-        Code("note", "check()", "None"),
+        Code("_update", "check()", "None"),
         "tests/unit/failover/test_history.py::test_a_run_reports_its_own_result",
     ),
     Mutant(

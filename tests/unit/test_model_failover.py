@@ -63,7 +63,7 @@ def test_a_result_that_the_history_gets_after_the_claim_is_returned_would_be_mis
     def late(context, params):
         before, after, found = record._attempt(context, params)
         entry = audit.note(context.cluster, params["name"], found, {}, check=lambda: None)
-        return record._result(before, after, found, entry)
+        return {"changed": before is not after, "record": found, "entry": entry}
 
     monkeypatch.setattr(record, "_record_result", late)
 

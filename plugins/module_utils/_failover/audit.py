@@ -21,7 +21,7 @@ from .._api.times import to_text
 from .._api.watch import retry_conflicts
 from .._budget.ledger_store import ensure_namespace
 from .audit_rules import KEEP, bounded, entry_after, entry_closed, entry_of, read_entry
-from .rules import AUDIT
+from .rules import AUDIT, Change
 
 
 def read(cluster: Cluster) -> dict[str, str]:
@@ -46,35 +46,17 @@ def note(
             is never replaced: either this check fails, or the write conflicts, and the check is repeated.
     """
 
-    def attempt() -> dict[str, Any]:
-        config_map = _load(cluster)
-        check()
-        data = dict((config_map or {}).get("data") or {})
+    def changed(data: Mapping[str, str]) -> dict[str, Any]:
         known, now = read_entry(data.get(record["id"], "{}")), to_text(cluster.now())
-        entry = entry_after(known, node, record, versions, now, phase=phase, stated=stated)
-        if not cluster.dry_run:
-            data[record["id"]] = json.dumps(entry, sort_keys=True)
-            _store(cluster, config_map, bounded(data, record["id"]))
-        return entry
+        return entry_after(known, node, record, versions, now, phase=phase, stated=stated)
 
-    return retry_conflicts(attempt)
+    return _update(cluster, record["id"], changed, check)
 
 
 def close(
-    cluster: Cluster,
-    node: str,
-    operation: str,
-    *,
-    run: str,
-    result: str,
-    detail: str,
-    facts: Mapping[str, Any],
-    check: Callable[[], object],
-    phase: str = "",
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Record how a failover ended whose Node does not have its record; return the entry before and after.
-
-    A dry run writes nothing.
+    cluster: Cluster, node: str, operation: str, change: Change, *, check: Callable[[], object]
+) -> dict[str, Any]:
+    """Record how a failover ended whose Node does not have its record; return the entry. A dry run writes nothing.
 
     Args:
         check: Raises an error if another run may work on the failover; see :func:`note`.
@@ -83,23 +65,36 @@ def close(
         NotFound: There is no such failover of the node.
     """
 
-    def attempt() -> tuple[dict[str, Any], dict[str, Any]]:
-        config_map = _load(cluster)
-        check()
-        data = dict((config_map or {}).get("data") or {})
-        before = entry_of(data, node, operation)
-        if before is None:
+    def changed(data: Mapping[str, str]) -> dict[str, Any]:
+        entry = entry_of(data, node, operation)
+        if entry is None:
             raise NotFound(
                 f"The ConfigMap {NAMESPACE}/{AUDIT} has no failover {operation} of node {node}: it keeps the last "
                 f"{KEEP}, or the entry was removed.",
                 operation=operation,
             )
-        now = to_text(cluster.now())
-        after = entry_closed(before, run=run, result=result, detail=detail, facts=facts, now=now, phase=phase)
+        return entry_closed(entry, change, to_text(cluster.now()))
+
+    return _update(cluster, operation, changed, check)
+
+
+def _update(
+    cluster: Cluster,
+    operation: str,
+    changed: Callable[[Mapping[str, str]], dict[str, Any]],
+    check: Callable[[], object],
+) -> dict[str, Any]:
+    """Change one entry by compare-and-swap, and return it."""
+
+    def attempt() -> dict[str, Any]:
+        config_map = _load(cluster)
+        check()
+        data = dict((config_map or {}).get("data") or {})
+        entry = changed(data)
         if not cluster.dry_run:
-            data[operation] = json.dumps(after, sort_keys=True)
+            data[operation] = json.dumps(entry, sort_keys=True)
             _store(cluster, config_map, bounded(data, operation))
-        return before, after
+        return entry
 
     return retry_conflicts(attempt)
 

@@ -15,7 +15,20 @@ from .._api.names import FAILOVER
 from .._api.times import from_text, to_text
 from .._shared.bounds import bounded as bounded_data
 from .._shared.bounds import cut
-from .rules import CLAIM, CONFIRM, DELETING, FAILED, FENCING, MOVED, PHASES, RECOVERED, STOPPED, WAY, broken_facts
+from .rules import (
+    CLAIM,
+    CONFIRM,
+    DELETING,
+    FAILED,
+    FENCING,
+    MOVED,
+    PHASES,
+    RECOVERED,
+    STOPPED,
+    WAY,
+    Change,
+    broken_facts,
+)
 
 # An object of etcd has at most 1.5 MiB.
 KEEP, KEEP_STEPS, KEEP_RUNS, KEEP_BYTES = 50, 60, 100, 900_000
@@ -105,30 +118,21 @@ def _with_step(entry: Mapping[str, Any], step: Mapping[str, Any]) -> list[Mappin
     return [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]]
 
 
-def entry_closed(
-    entry: Mapping[str, Any],
-    *,
-    run: str,
-    result: str,
-    detail: str,
-    facts: Mapping[str, Any],
-    now: str,
-    phase: str = "",
-) -> dict[str, Any]:
+def entry_closed(entry: Mapping[str, Any], change: Change, now: str) -> dict[str, Any]:
     """Return the entry of a failover that ends without the record on its Node."""
-    detail = cut(detail, 1000)
-    step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
+    run, result, detail = cut(change.run), change.result, cut(change.detail, 1000)
     if result != RECOVERED and (entry["result"] or entry["steps"][-1].get("run") != run):
         # No claim excludes other runs, so a failure replaces nothing that another run has recorded.
         return dict(entry)
+    step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
     return {
         **entry,
-        _PHASE: phase or phase_of(entry),
+        _PHASE: change.phase or phase_of(entry),
         "runs": list(dict.fromkeys([*entry["runs"], run]))[-KEEP_RUNS:],
         "ended": now,
         "result": result,
         "detail": detail,
-        **bounded_data(facts),
+        **bounded_data(change.facts),
         "steps": _with_step(entry, step),
     }
 

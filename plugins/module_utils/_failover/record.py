@@ -91,7 +91,7 @@ def _record_phase(context: Context, params: Params) -> Result:
         phase=params["phase"],
         check=lambda: _checked(context, {**params, "gate": False}, confirmed),
     )
-    return _result(before, after, record, entry)
+    return {"changed": before is not after, "record": record, "entry": entry}
 
 
 def _record_result(context: Context, params: Params) -> Result:
@@ -108,18 +108,10 @@ def _record_result(context: Context, params: Params) -> Result:
         check=lambda: _checked(context, params),
     )
     if params["delete_node"]:
-        _delete(context, name, record)
-        return _result(node, None, wanted, entry)
-    return _result(*retry_conflicts(lambda: _attempt(context, params)), entry)
-
-
-def _result(before: Object, after: Object | None, record: Mapping[str, Any], entry: Mapping[str, Any]) -> Result:
-    return {
-        "changed": before is not after,
-        "record": record,
-        "entry": entry,
-        "diff": {"before": _shown(before), "after": _shown(after)},
-    }
+        _delete(context, name, params["run"], record)
+    else:
+        _before, _after, wanted = retry_conflicts(lambda: _attempt(context, params))
+    return {"changed": True, "record": wanted, "entry": entry}
 
 
 def _record_deleted_node(context: Context, params: Params) -> Result:
@@ -137,22 +129,11 @@ def _record_deleted_node(context: Context, params: Params) -> Result:
                 why="exists_again",
             )
 
-    before, after = audit.close(
-        context.cluster,
-        name,
-        params["operation"],
-        run=params["run"],
-        result=params["result"],
-        detail=params.get("detail") or "",
-        facts=params.get("facts") or {},
-        check=check,
-        phase=params.get("phase") or "",
-    )
+    change = _change(params, params.get("facts") or {})
     return {
         "changed": True,
         "record": None,
-        "entry": after,
-        "diff": {"before": {"entry": before}, "after": {"entry": after}},
+        "entry": audit.close(context.cluster, name, params["operation"], change, check=check),
     }
 
 
@@ -221,16 +202,8 @@ def _close(context: Context, params: Params, operation: str) -> None:
     cluster, name, run = context.cluster, params["name"], params["run"]
     entry = audit_rules.entry_of(audit.read(cluster), name, operation)
     if entry is not None and entry["result"] == rules.MOVED:
-        audit.close(
-            cluster,
-            name,
-            operation,
-            run=run,
-            result=rules.RECOVERED,
-            detail="a person brought it back, and it is down again",
-            facts={},
-            check=lambda: _claimed_node(context, name, run),
-        )
+        change = Change(run, result=rules.RECOVERED, detail="a person brought it back, and it is down again")
+        audit.close(cluster, name, operation, change, check=lambda: _claimed_node(context, name, run))
 
 
 def _confirm(context: Context, name: str, seconds: float) -> str:
@@ -335,7 +308,7 @@ def _versions(node: Object, params: Params) -> dict[str, str]:
     return {"node": node["metadata"]["resourceVersion"], **({"host": host} if host else {})}
 
 
-def _delete(context: Context, name: str, record: Mapping[str, Any]) -> None:
+def _delete(context: Context, name: str, run: str, record: Mapping[str, Any]) -> None:
     """Delete the Node in exactly the version that was checked.
 
     Raises:
@@ -345,12 +318,8 @@ def _delete(context: Context, name: str, record: Mapping[str, Any]) -> None:
 
     def attempt() -> None:
         with suppress(NotFound):
-            node = _claimed_node(context, name, record["run"])
+            node = _claimed_node(context, name, run)
             still_down_rules.check_still_down(node, record)
             context.cluster.delete(paths.node(name), only_as_seen(node))
 
     retry_conflicts(attempt)
-
-
-def _shown(node: Object | None) -> dict[str, Any]:
-    return {"failover": rules.record_of(node) if node else None}

@@ -683,9 +683,8 @@ def test_a_failover_that_sent_nothing_is_over():
 @pytest.mark.parametrize("steps", [("claim", "fence", "failed", "recovered"), ("claim", "fence")])
 def test_a_failure_without_a_claim_replaces_nothing_of_another_run(steps):
     known = entry(*steps)
-    late = {"result": "failed", "detail": "", "facts": {}, "now": "then", "phase": "claim"}
-    assert audit_rules.entry_closed(known, run="s", **late) == known
-    own = audit_rules.entry_closed(known, run="r", **late)
+    assert audit_rules.entry_closed(known, rules.Change("s", "claim", "failed"), "then") == known
+    own = audit_rules.entry_closed(known, rules.Change("r", "claim", "failed"), "then")
     assert own["result"] == ("recovered" if "recovered" in steps else "failed")
 
 
@@ -851,7 +850,7 @@ def test_a_failover_under_way_has_no_end_and_a_failure_says_why():
 
 def test_a_failover_that_ends_after_its_node_was_deleted_keeps_its_facts():
     entry = audit_rules.entry_after(None, "n", record("move", "moved"), {"node": "7"}, "now")
-    closed = audit_rules.entry_closed(entry, run="s", result="recovered", detail="gone", facts={"by": "a"}, now="then")
+    closed = audit_rules.entry_closed(entry, rules.Change("s", "", "recovered", "gone", {"by": "a"}), "then")
     assert (closed["result"], closed["ended"], closed["detail"], closed["by"]) == ("recovered", "then", "gone", "a")
     assert (closed["boot_id"], closed["runs"]) == (entry["boot_id"], ["r", "s"])
     assert [step["step"] for step in closed["steps"]] == ["moved", "recovered"]
@@ -862,14 +861,12 @@ def test_a_failover_that_ends_after_its_node_was_deleted_keeps_its_facts():
         "resource_versions": {},
         "detail": "gone",
     }
-    silent = audit_rules.entry_closed(entry, run="r", result="recovered", detail="", facts={}, now="then")
+    silent = audit_rules.entry_closed(entry, rules.Change("r", "", "recovered"), "then")
     assert "detail" not in silent["steps"][1]
     assert silent["runs"] == ["r"]
 
     for number in range(audit_rules.KEEP_STEPS):
-        silent = audit_rules.entry_closed(
-            silent, run=f"r-{number}", result="recovered", detail="", facts={}, now=f"{number}"
-        )
+        silent = audit_rules.entry_closed(silent, rules.Change(f"r-{number}", "", "recovered"), f"{number}")
     assert (len(silent["steps"]), silent["steps"][-1]["at"]) == (audit_rules.KEEP_STEPS, "59")
 
 
