@@ -223,3 +223,16 @@ def at_the_power_off(play, then):
 
     play.act = acts
     return play
+
+
+def killed_after(cluster, writes):
+    """Kill the run after so many writes. Return the paths that are written."""
+    told = []
+
+    def die(_verb, path, _body):
+        told.append(path)
+        if len(told) == writes:
+            raise Killed
+
+    cluster.hooks.append(die)
+    return told

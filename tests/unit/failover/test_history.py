@@ -9,7 +9,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from unit.failover.play import AUDIT, RECORD, Killed, Play, at_the_power_off, entry, ready_is, silent_node
+from unit.failover.play import AUDIT, RECORD, Killed, Play, at_the_power_off, entry, killed_after, ready_is, silent_node
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -241,15 +241,8 @@ def killed_with(result):
 def test_a_recovery_that_dies_after_any_write_is_repeated(cluster, writes, direction):
     """By another recovery. Or the node is down again, and its next failover is a new one if it was back."""
     first = Play(cluster).go()["operation"]
-    told = []
-
-    def die(_verb, path, _body):
-        told.append(path)
-        if len(told) == writes:
-            raise Killed
-
-    cluster.hooks.append(die)
     later(cluster)
+    told = killed_after(cluster, writes)
     try:
         Play(cluster, run="r2", direction="recover").go()
     except Killed:

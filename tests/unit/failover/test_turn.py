@@ -10,7 +10,18 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from unit.failover.play import AUDIT, GIVEN, RECORD, Killed, Play, at_the_power_off, entry, ready_is, silent_node
+from unit.failover.play import (
+    AUDIT,
+    GIVEN,
+    RECORD,
+    Killed,
+    Play,
+    at_the_power_off,
+    entry,
+    killed_after,
+    ready_is,
+    silent_node,
+)
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -67,15 +78,7 @@ def test_there_and_back(cluster):
 @pytest.mark.parametrize("writes", range(1, 15))
 def test_a_run_that_dies_after_any_write_is_resumed(cluster, writes):
     """The next run ends as an undisturbed one, and only a machine that was requested to switch off gets the taint."""
-    told = []
-
-    def die(_verb, path, _body):
-        told.append(path)
-        if len(told) == writes:
-            raise Killed
-
-    play = Play(cluster)
-    cluster.hooks.append(die)
+    told, play = killed_after(cluster, writes), Play(cluster)
     try:
         play.go()
     except Killed:
