@@ -1198,7 +1198,7 @@ MUTANTS = [
         "recovered-node-deleted",
         9,
         "A run that was paused deletes the Node that a recovery has taken over and switched on.",
-        Code("_delete", "_claimed_node(context, name, record['run'])", "read_node(context.cluster, name)"),
+        Code("_delete", "_claimed_node(context, name, run)", "read_node(context.cluster, name)"),
         "tests/unit/failover/test_turn.py::test_a_node_that_is_being_recovered_is_not_deleted",
     ),
     Mutant(
@@ -1630,7 +1630,11 @@ MUTANTS = [
         "recovery-without-the-way-back",
         7,
         "A node removes from its record how it was switched off, and its recovery leaves the machine off.",
-        Code("_with_way", "audit_rules.way_of(entry) if audit_rules.may_have_sent(entry) else {}", "{}"),
+        Code(
+            "_with_way",
+            "audit_rules.way_of(entry) or audit_rules.way_of(record['facts'])",
+            "audit_rules.way_of(record['facts'])",
+        ),
         "tests/unit/failover/test_history.py::test_a_node_can_not_hide_from_its_recovery_how_it_was_switched_off",
     ),
     Mutant(
@@ -1690,7 +1694,7 @@ MUTANTS = [
         "recovery-of-earlier-hardware",
         7,
         "A recovery looks after a machine that is no longer the node.",
-        Code("_sent_nothing", "bool(entry['boot_id'] == earlier['boot_id'])", "True"),
+        Code("_sent_nothing", "entry['boot_id'] == earlier['boot_id'] or bool(earlier.get('key'))", "True"),
         "tests/unit/failover/test_history.py::test_a_recovery_looks_after_the_machine_of_the_present_boot",
     ),
     Mutant(
@@ -1749,7 +1753,11 @@ MUTANTS = [
         "recovery-switches-on-what-was-never-off",
         7,
         "A recovery that only undoes a cordon sends a power-on, or asks for a BMC.",
-        Code("take_over", "(params.get('fence') or '') if sent else ''", "params.get('fence') or ''"),
+        Code(
+            "_with_way",
+            "{'fence': ATTESTATION} if record['facts'].get('fence') == ATTESTATION else {}",
+            "audit_rules.way_of(record['facts'])",
+        ),
         "tests/unit/failover/test_history.py::"
         "test_a_recovery_of_a_node_to_whose_machine_nothing_was_sent_switches_nothing_on",
     ),
@@ -1763,6 +1771,32 @@ MUTANTS = [
             "None",
         ),
         "tests/unit/failover/test_history.py::test_a_run_whose_record_was_removed_returns_its_claim",
+    ),
+    Mutant(
+        "way-forgotten-with-the-history",
+        7,
+        "The history is lost, and the second recovery does not know how the machine was switched off.",
+        Code(
+            "_with_way", "audit_rules.way_of(entry) or audit_rules.way_of(record['facts'])", "audit_rules.way_of(entry)"
+        ),
+        "tests/unit/failover/test_history.py::test_a_recovery_without_the_history_is_resumed",
+    ),
+    Mutant(
+        "key-hidden-by-a-failover-that-sent-nothing",
+        7,
+        "A failover of a later boot sends nothing, and the key of an earlier one stays on the host.",
+        Code("_sent_nothing", "bool(earlier.get('key'))", "False"),
+        "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::"
+        "test_a_later_failover_that_sent_nothing_does_not_hide_it",
+    ),
+    Mutant(
+        "key-forgotten-by-the-next-way",
+        7,
+        "metal3 is tried again and fails, and the key that it wrote before is forgotten.",
+        Code(
+            "_fenced_by", "{name: known[name] for name in KEY_FACTS if name in known} if known.get('key') else {}", "{}"
+        ),
+        "tests/unit/failover/test_journey_rules.py::test_the_key_of_an_earlier_run_stays_known_if_another_way_is_tried",
     ),
     Mutant(
         "slow-look-counts-as-a-soft-power-off",

@@ -33,6 +33,7 @@ from .rules import (
     STOP,
     TAINT,
 )
+from .ways_rules import KEY_FACTS
 
 # Steps that the module carries out. After each it has other facts, and asks again.
 ASK_QUORUM, FIND_HOST, LOOK_AT_HOST_BEFORE = "ask_quorum", "find_host", "look_at_host_before"
@@ -281,12 +282,14 @@ def _fence(facts: Facts) -> Step:
 def _fenced_by(facts: Facts, way: str) -> Mapping[str, Any]:
     """How the machine is switched off, for the way back."""
     settings, known = facts.settings, facts.known
+    # The key of an earlier run stays, and the recovery has to remove it.
+    kept = {name: known[name] for name in KEY_FACTS if name in known} if known.get("key") else {}
     if way == REDFISH:
-        return {"fence": REDFISH, "uri": settings.redfish_uri}
+        return {**kept, "fence": REDFISH, "uri": settings.redfish_uri}
     if way == FENCE_AGENT:
-        return {"fence": FENCE_AGENT, **settings.agent}
+        return {**kept, "fence": FENCE_AGENT, **settings.agent}
     if way == COMMAND:
-        return {"fence": COMMAND}
+        return {**kept, "fence": COMMAND}
     host = facts.progress.host
     return {
         "fence": METAL3,

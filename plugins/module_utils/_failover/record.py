@@ -160,13 +160,11 @@ def take_over(
         ClaimLost: The run does not have the claim.
     """
     cluster, name, run = context.cluster, params["name"], params["run"]
-    stated: Mapping[str, Any] = {}
     before = rules.record_of(seen)
     # A recovery of a node that has only a cordon has nothing to switch on.
     sent = step != rules.POWER_ON or out_of_service.evidence_of(seen) is not None
 
     def attempt() -> tuple[Object, dict[str, Any]]:
-        nonlocal stated
         node = _claimed_node(context, name, run)
         if step == rules.FENCE:
             still_down_rules.check_still_down(node, {"boot_id": node_rules.boot_id(seen)}, down_since(seen))
@@ -181,7 +179,6 @@ def take_over(
                 now=cluster.now(),
             )
             wanted["phases"] = {rules.CONFIRM: round(waited, 1)}
-            stated = wanted["facts"]
         elif step == rules.FENCE and rules.down_again(node, known):
             wanted = rules.restarted(node, known, run=run, now=cluster.now())
         else:
@@ -193,7 +190,7 @@ def take_over(
     if known is None and before:
         _close(context, params, before["id"])
     node, record = retry_conflicts(attempt)
-    audit.note(cluster, name, record, _versions(node, {}), stated, check=lambda: _claimed_node(context, name, run))
+    audit.note(cluster, name, record, _versions(node, {}), check=lambda: _claimed_node(context, name, run))
     return node, record
 
 

@@ -250,8 +250,8 @@ class _FailoverStep:
             with runs.heartbeat(self._cluster, self._run, self._params.get("holder") or ""):
                 self._wait_for_claim(operation)
         except HoldfastError:
-            with suppress(HoldfastError):
-                self._end()
+            # The answer to the claim may be lost.
+            self._give_up()
             raise
         self._taken_from = before.run if before and before.run != self._run else None
         resumes = before is not None and before.purpose in (rules.FAIL_OVER, rules.RECOVER)
@@ -365,16 +365,25 @@ class _FailoverStep:
 
 
 def _sent_nothing(entry: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Return whether a failover has sent nothing since an earlier one of the same boot."""
-    return not audit_rules.may_have_sent(entry) and bool(entry["boot_id"] == earlier["boot_id"])
+    """Return whether a failover has sent nothing, so that its recovery has to look after an earlier one.
+
+    After another boot, the node may be other hardware. But a key keeps a host off until it is removed.
+    """
+    here = entry["boot_id"] == earlier["boot_id"] or bool(earlier.get("key"))
+    return here and not audit_rules.may_have_sent(entry)
 
 
 def _with_way(record: dict[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the record with what the history says of the power-off, because a node can write its own record."""
     if record is None or entry is None:
         return record
-    way = audit_rules.way_of(entry) if audit_rules.may_have_sent(entry) else {}
     others = {name: value for name, value in record["facts"].items() if name not in rules.WAY}
+    if audit_rules.may_have_sent(entry):
+        # If the history was lost, only the record is left, and the user must confirm it.
+        way = audit_rules.way_of(entry) or audit_rules.way_of(record["facts"])
+    else:
+        # A person has switched the machine off before.
+        way = {"fence": ATTESTATION} if record["facts"].get("fence") == ATTESTATION else {}
     return {**record, "facts": {**others, **way}}
 
 

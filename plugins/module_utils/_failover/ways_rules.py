@@ -21,7 +21,7 @@ _SHUTS_DOWN = "shutting_down"
 # The host is off, and its key keeps it off until the recovery. Only the time since when is unknown.
 _KEPT_OFF = "not_datable"
 # What a key of metal3 leaves in the record.
-_KEY = ("host", "namespace", "key", "mode")
+KEY_FACTS = ("host", "namespace", "key", "mode")
 
 
 def may_try_next(error: str, fields: Mapping[str, Any]) -> bool:
@@ -40,7 +40,7 @@ def may_try_next(error: str, fields: Mapping[str, Any]) -> bool:
 
 def facts_after(error: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of a failed way that the next one takes back: a key that was not written has no host."""
-    return {} if error == _KEPT_OFF else {name: None for name in _KEY if name in facts}
+    return {} if error == _KEPT_OFF else {name: None for name in KEY_FACTS if name in facts}
 
 
 def order(ways: Sequence[str], begun: str, *, sent: bool) -> tuple[str, ...]:

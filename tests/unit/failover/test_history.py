@@ -446,3 +446,51 @@ def test_a_run_whose_record_was_removed_returns_its_claim(cluster):
     assert at_the_power_off(Play(cluster), remove).go()["result"] == "failed"
     assert "claim" not in cluster.marks()
     assert audit_rules.unfinished(entry(cluster))
+
+
+def test_a_recovery_without_the_history_is_resumed(cluster):
+    """The first recovery begins the history again, and is killed."""
+    assert Play(cluster).go()["result"] == "moved"
+    del cluster.objects[AUDIT]
+    killed = Play(cluster, run="r2", direction="recover")
+    killed.failing = {"power_on": Killed()}
+    with pytest.raises(Killed):
+        killed.go()
+    later(cluster)
+    back = Play(cluster, run="r3", direction="recover")
+    assert (back.go()["result"], back.commands) == ("recovered", ["on"])
+
+
+def test_a_claim_whose_answer_is_lost_is_returned(cluster):
+    def lose(_verb, path, _body):
+        if path == paths.node("node-1") and "claim" in cluster.marks():
+            cluster.hooks.clear()
+            raise Unreachable("The API server gives no answer.")
+
+    cluster.hooks.append(lose)
+    play = Play(cluster)
+    with pytest.raises(Unreachable):
+        play.call(done="claim")
+    assert (cluster.marks(), [path for path in cluster.objects if "/leases/" in path]) == ({}, [])
+
+
+def test_a_recovery_asks_for_a_machine_that_a_person_has_switched_off(cluster):
+    """The run was killed before it recorded the statement."""
+    words = {"attestation_by": "Ada", "attestation_statement": "I pulled the cords of node-1.", "attestation_at": AT}
+    Play(cluster, fence="attestation", given=(), **words).call(done="claim")
+    later(cluster)
+    back = Play(cluster, run="r2", direction="recover", given=())
+    assert (back.go()["result"], back.done[0]) == ("recovered", "ask")
+
+
+def test_a_repeated_recovery_switches_on_only_what_was_switched_off(cluster):
+    """The failover was killed before its power-off, and the first recovery before its end."""
+    Play(cluster).call(done="claim")
+    later(cluster)
+    killed = Play(cluster, run="r2", direction="recover")
+    killed.failing = {"ready": Killed()}
+    with pytest.raises(Killed):
+        killed.go()
+    later(cluster)
+    back = Play(cluster, run="r3", direction="recover")
+    assert (back.go()["result"], back.commands) == ("recovered", [])

@@ -370,6 +370,16 @@ def test_a_host_is_switched_off_hard_if_it_was_before(soft_timeout, known, mode)
     assert step.facts == {"fence": "metal3", "host": "unit-7", "namespace": "metal", "key": key, "mode": mode}
 
 
+@pytest.mark.parametrize("known", [{}, KEPT_OFF])
+def test_the_key_of_an_earlier_run_stays_known_if_another_way_is_tried(known):
+    """metal3 fails before it sends anything, and then nothing is known of its own request."""
+    facts = forward("cordon", settings={"then": ("redfish", "command"), "redfish_uri": "https://a/1"}, known=known)
+    redfish, command = (way["facts"] for way in next_step(facts).then)
+    kept = {name: known[name] for name in ("host", "namespace", "key", "mode") if name in known}
+    assert redfish == {"fence": "redfish", "uri": "https://a/1", **kept}
+    assert command == {"fence": "command", **kept}
+
+
 def test_what_is_not_there_any_more_is_gone():
     progress = Progress(facts={"pods": [{"uid": "a", "state": "left"}]}, pods=({"uid": "b", "state": "left"},))
     pods, _attachments = contents(progress, {"pods": [{"uid": "b", "state": "stays"}], "volume_attachments": []})

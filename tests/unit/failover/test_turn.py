@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +23,7 @@ from unit.failover.play import (
     ready_is,
     silent_node,
 )
-from unit.reboot.memory_cluster import AT
+from unit.reboot.memory_cluster import AT, NOW
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
@@ -778,6 +779,26 @@ class TestHostOfAnotherCluster:
             "add -e failover_bare_metal_host=theirs -e failover_bare_metal_host_namespace=m, or remove the annotation"
         )
         assert (words in found["detail"]) is (result == "failed")
+
+    def test_the_user_names_it_after_a_refusal(self, cluster):
+        """The refused recovery has begun the history again."""
+        del cluster.objects[AUDIT]
+        assert Play(cluster, run="r2", direction="recover", given=()).go()["result"] == "failed"
+        named = {"bare_metal_host": "h1", "bare_metal_host_namespace": "m"}
+        play = Play(cluster, run="r3", direction="recover", given=(), **named)
+        assert (play.go()["result"], play.done[0]) == ("recovered", "key")
+
+    def test_a_later_failover_that_sent_nothing_does_not_hide_it(self, cluster):
+        """The node has booted since, and the next failover was killed before its power-off."""
+        first = entry(cluster)["operation"]
+        cluster.node(ready=False, boot_id="boot-9")
+        cluster.now = lambda: NOW + timedelta(seconds=600)
+        Play(cluster, run="r2", fence="metal3", given=(), key="k").call(done="claim")
+        for path in [path for path in cluster.objects if "/leases/" in path]:
+            del cluster.objects[path]
+        play = Play(cluster, run="r3", direction="recover", given=())
+        result = play.go()
+        assert (result["result"], result["operation"], play.done[0]) == ("recovered", first, "key")
 
     @pytest.mark.parametrize(("host", "namespace"), [("", ""), ("theirs", ""), ("", "m")])
     def test_its_record_names_no_host(self, cluster, removed, host, namespace):
