@@ -1673,8 +1673,12 @@ MUTANTS = [
         "deleted-node-recovered-during-its-failover",
         7,
         "A Node exists again, and a recovery of the deleted one ends the failover that works on it.",
-        Code("_record_deleted_node", "context.cluster.find(paths.node(name)) is not None", "False"),
-        "tests/unit/failover/test_history.py::test_a_recovery_of_a_deleted_node_ends_nothing_while_the_node_exists_again",
+        Code(
+            "_record_deleted_node",
+            "node is not None and (claim_rules.claim_of(node) or rules.record_of(node))",
+            "False",
+        ),
+        "tests/unit/failover/test_history.py::test_a_recovery_of_a_deleted_node_ends_nothing_that_another_run_works_on",
     ),
     Mutant(
         "recovery-undone-by-its-failover",

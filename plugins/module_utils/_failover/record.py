@@ -121,10 +121,12 @@ def _record_deleted_node(context: Context, params: Params) -> Result:
     name = params["name"]
 
     def check() -> None:
-        if context.cluster.find(paths.node(name)) is not None:
+        # The kubelet of a machine that is on again registers its Node.
+        node = context.cluster.find(paths.node(name))
+        if node is not None and (claim_rules.claim_of(node) or rules.record_of(node)):
             raise Refused(
-                f"Node {name} exists again, so this run records no result for the Node that was deleted. Start the "
-                "playbook again, which works on the present Node.",
+                f"Node {name} exists again, and another run has claimed it or failed it over. So this run records no "
+                "result for the Node that was deleted. Start the playbook again, which works on the present Node.",
                 node=name,
                 why="exists_again",
             )

@@ -266,15 +266,24 @@ def test_a_recovery_that_dies_after_any_write_is_repeated(cluster, writes, direc
     assert not audit_rules.unfinished_of(cluster.objects[AUDIT]["data"])
 
 
-def test_a_recovery_of_a_deleted_node_ends_nothing_while_the_node_exists_again(cluster):
-    """Its kubelet has registered it, so a failover may work on it."""
+@pytest.mark.parametrize(
+    ("marks", "result"),
+    [
+        ({}, "recovered"),
+        ({"claim": {"run": "r3", "operation": "op", "purpose": "failover", "since": AT}}, "failed"),
+        ({"failover": {**RECORD, "phase": "move", "result": "moved"}}, "failed"),
+    ],
+    ids=str,
+)
+def test_a_recovery_of_a_deleted_node_ends_nothing_that_another_run_works_on(cluster, marks, result):
+    """The kubelet has registered the Node again, because its machine is on. Another run may have failed it over."""
     sent(Play(cluster)).go()
     del cluster.objects[paths.node("node-1")]
     later(cluster)
-    back = at_the_power_off(Play(cluster, run="r2", direction="recover"), lambda: cluster.node(ready=False))
-    result = back.go()
-    assert (result["result"], "Node node-1 exists again" in result["detail"]) == ("failed", True)
-    assert audit_rules.unfinished(entry(cluster))
+    back = at_the_power_off(Play(cluster, run="r2", direction="recover"), lambda: cluster.node(ready=False, **marks))
+    found = back.go()
+    assert (found["result"], "Node node-1 exists again" in found["detail"]) == (result, bool(marks))
+    assert audit_rules.unfinished(entry(cluster)) is bool(marks)
 
 
 def test_a_recovery_that_has_the_name_of_an_earlier_run_ends_the_failover(cluster):
