@@ -46,7 +46,7 @@ class Failover:
 
     def fenced(self):
         self.begin()
-        self.record(phase="fence", facts=self.facts)
+        self.record(phase="fence", facts={"fence": "metal3", **self.facts})
         self.record(result="failed", detail="by a test")
 
     @property
