@@ -86,20 +86,12 @@ def entry_after(
     # Nor may its facts replace the fields of the entry.
     seen = {name: value for name, value in (record.get("facts") or {}).items() if name not in (*WAY, *_FIELDS)}
     facts = {**seen, **way_of(known), **way_of(stated or {})}
-    step = {
-        "at": now,
-        "run": run,
-        "step": record["result"] or record["phase"],
-        "resource_versions": dict(versions),
-        **({"detail": detail} if detail else {}),
-    }
     begun = CLAIM if record["phase"] == CLAIM else FENCING
     return {
         "operation": record["id"],
         "node": node,
         _PHASE: phase or (phase_of(known) if known else begun),
         "by": cut(record["holder"]),
-        "runs": list(dict.fromkeys([*known.get("runs", []), run]))[-KEEP_RUNS:],
         "reason": cut(record["reason"]),
         "boot_id": cut(record["boot_id"]),
         # The entry that began last counts.
@@ -109,13 +101,21 @@ def entry_after(
         "detail": detail,
         "seconds": {name: seconds for name, seconds in record["phases"].items() if name in (CONFIRM, *PHASES)},
         **bounded_data(facts),
-        "steps": _with_step(known, step),
+        **_with_step(known, now, run, record["result"] or record["phase"], detail=detail, versions=versions),
     }
 
 
-def _with_step(entry: Mapping[str, Any], step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _with_step(
+    entry: Mapping[str, Any], now: str, run: str, name: str, *, detail: str, versions: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the runs and the steps of an entry after one more step."""
+    told = {"detail": detail} if detail else {}
+    step = {"at": now, "run": run, "step": name, "resource_versions": dict(versions), **told}
     steps = [*entry.get("steps", []), step]
-    return [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]]
+    return {
+        "runs": list(dict.fromkeys([*entry.get("runs", []), run]))[-KEEP_RUNS:],
+        "steps": [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]],
+    }
 
 
 def entry_closed(entry: Mapping[str, Any], change: Change, now: str) -> dict[str, Any]:
@@ -124,16 +124,14 @@ def entry_closed(entry: Mapping[str, Any], change: Change, now: str) -> dict[str
     if result != RECOVERED and (entry["result"] or entry["steps"][-1].get("run") != run):
         # No claim excludes other runs, so a failure replaces nothing that another run has recorded.
         return dict(entry)
-    step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
     return {
         **entry,
         _PHASE: change.phase or phase_of(entry),
-        "runs": list(dict.fromkeys([*entry["runs"], run]))[-KEEP_RUNS:],
         "ended": now,
         "result": result,
         "detail": detail,
         **bounded_data(change.facts),
-        "steps": _with_step(entry, step),
+        **_with_step(entry, now, run, result, detail=detail, versions={}),
     }
 
 

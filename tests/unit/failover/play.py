@@ -225,8 +225,14 @@ def at_the_power_off(play, then):
     return play
 
 
-def killed_after(cluster, writes):
-    """Kill the run after so many writes. Return the paths that are written."""
+def leases_expire(cluster):
+    """No earlier run is live."""
+    for path in [path for path in cluster.objects if "/leases/" in path]:
+        del cluster.objects[path]
+
+
+def killed_after(cluster, writes, play):
+    """Play a run that is killed after so many writes. Return whether it was, or has fewer writes."""
     told = []
 
     def die(_verb, path, _body):
@@ -235,4 +241,11 @@ def killed_after(cluster, writes):
             raise Killed
 
     cluster.hooks.append(die)
-    return told
+    try:
+        play.go()
+    except Killed:
+        cluster.hooks.clear()
+        leases_expire(cluster)
+        return True
+    assert len(told) < writes, "there are no more"
+    return False
