@@ -220,6 +220,7 @@ def lint_commands(*skipped: str) -> dict[str, tuple[list[str], Path]]:
         ),
         "antsibull-changelog": (["antsibull-changelog", "lint"], tree),
         "tables": ([sys.executable, str(CHECKOUT / "tools/tables.py"), "--check"], CHECKOUT),
+        "roles": ([sys.executable, str(CHECKOUT / "tools/roles.py")], CHECKOUT),
         "tree": ([sys.executable, str(CHECKOUT / "tools/tree_check.py")], CHECKOUT),
     }
 

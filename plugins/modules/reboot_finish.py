@@ -16,7 +16,7 @@ description:
   - If O(rebooted) says that a hold refused the reboot, undoes cordon and opt-outs, and returns slot and claim. The node is
     tried again later. The task fails if an earlier run may have sent the reboot, because the node may still go down.
   - With O(failed), cleans up after a failure. A healthy node is uncordoned. An unhealthy node stays cordoned and keeps its
-    slot as failed; a node that may have been told to reboot, by this run or an earlier one, counts as unhealthy. A node that
+    slot as failed; a node whose reboot this run or an earlier one may have requested counts as unhealthy. A node that
     an earlier operation left cordoned stays cordoned. A node on which the run had not started is reported as stopped, and
     does not count as a failure. A node on which another run works stays as it is.
 options:

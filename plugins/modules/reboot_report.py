@@ -47,6 +47,11 @@ options:
     description:
       - The playbook's C(--limit); blank if there is none. With a limit, only hosts of the play take part.
     type: str
+  settings:
+    description:
+      - The settings of the report and of its notification.
+    type: dict
+    default: {}
   hosts:
     description:
       - For each host, C(host) is its name, C(turn) the last result of M(holdfast.kubernetes.reboot_turn) or
@@ -96,6 +101,11 @@ summary:
 api:
   description: The C(requests) of the run's tasks, and the C(bytes) of their answers.
   type: dict
+  returned: success
+steps:
+  description: Which tasks the settings ask for, V(notify) and V(write).
+  type: list
+  elements: str
   returned: success
 stats:
   description: The statistics for the next job of a workflow.
@@ -173,6 +183,7 @@ SPEC: dict[str, Any] = {
         "names": {"type": "list", "elements": "str", "default": []},
         "pattern": {"type": "str"},
         "limit": {"type": "str"},
+        "settings": {"type": "dict", "default": {}},
         "hosts": {"type": "list", "elements": "dict", "default": []},
         "traffic": {"type": "dict", "default": {}},
         **ALERTMANAGER,

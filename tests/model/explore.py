@@ -18,7 +18,7 @@ from model.fleet import State
 
 @dataclass
 class Explored:
-    """What came out.
+    """The result of a search.
 
     Attributes:
         ends: States in which nothing is left to do.

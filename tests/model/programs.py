@@ -339,7 +339,7 @@ class Place:
     Attributes:
         history: How it came here. What comes after does not depend on it, see :mod:`model.continuation`.
         asked: The request.
-        value: What came out, at its end.
+        value: The result, at its end.
         read: The nodes that it read last. That is the same in all histories where it writes to the ledger.
         came: The place before it, and the answer that led here; empty at the start.
     """
@@ -447,7 +447,7 @@ def _digest(form: Any) -> str:
 
 
 def _come_to(program: Program, history: History) -> tuple[Call | None, Any, str]:
-    """The task after some results, or what came out, and the form of what follows."""
+    """The task after some results, or the result, and the form of what follows."""
     key = (program.key, history.done)
     if key not in _calls:
         tasks, form = program.tasks(), Form()

@@ -145,7 +145,7 @@ def known() -> list[Module]:
 
 
 class Results:
-    """What became of a module's mutants, and the diffs of those that no test notices."""
+    """The results of a module's mutants, and the diffs of those that no test notices."""
 
     def __init__(self, module: Module, root: Path = CHECKOUT) -> None:
         self._path = RESULTS / f"{module.name}.json"

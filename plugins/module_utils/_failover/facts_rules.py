@@ -170,7 +170,7 @@ def progress_of(data: Mapping[str, Any]) -> Progress:
 
 @dataclass(frozen=True)
 class Facts:
-    """What decides about the next step. ``None`` is not looked at yet.
+    """What decides about the next step. ``None`` means that it was not checked yet.
 
     Attributes:
         done: The last step that is done, one of :data:`DONE_STEPS`.

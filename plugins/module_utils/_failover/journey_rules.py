@@ -5,7 +5,7 @@
 
 :func:`next_step` asks the rules for the last step that is done, in their order. The first that has a step decides. The
 module carries some steps out itself (:mod:`.turn`), adds what it found to the facts and asks again; the others are its
-answer to the role. ``docs/decisions/0018-one-journey-of-a-failover.md`` has the same as a table.
+answer to the role. ``docs/decisions/0018-one-journey-of-a-failover.md`` lists what they decide.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 """Rules about several ways to switch a machine off, which are tried in their order.
 
 The next way is tried only if nothing was sent to a machine: after a request whose effect is unknown, another way could
-hide that a second machine was told to switch off, and the recovery would not switch that one on.
+hide that a second machine was requested to switch off, and the recovery would not switch that one on.
 """
 
 from __future__ import annotations

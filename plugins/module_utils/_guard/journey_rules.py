@@ -5,7 +5,7 @@
 
 :func:`next_step` asks the rules of :data:`_RULES` in their order. The first that has a step decides. Some steps are
 carried out by the journey (:mod:`.journey`), which adds what it found to the facts and asks again; the others are its
-answer to the role. ``docs/decisions/0019-the-journey-of-a-guard.md`` has the same as a table.
+answer to the role. ``docs/decisions/0019-the-journey-of-a-guard.md`` lists what they decide.
 """
 
 from __future__ import annotations

@@ -203,6 +203,15 @@ def stats_of(
     }
 
 
+def report_steps(settings: Mapping[str, Any]) -> list[str]:
+    """The tasks of the role that the user's settings ask for after the results are gathered."""
+    wanted = {
+        "notify": settings.get("notify") and "report" in settings["notify_phases"],
+        "write": settings.get("report") or settings.get("html"),
+    }
+    return [step for step, is_wanted in wanted.items() if is_wanted]
+
+
 def traffic_of(traffic: Mapping[str, Mapping[str, int]], *names: str) -> dict[str, int]:
     """The sum of these nodes' requests and bytes."""
     return {key: sum(traffic.get(name, {}).get(key, 0) for name in names) for key in ("requests", "bytes")}

@@ -5,7 +5,7 @@
 
 :func:`next_step` tries the rules of :data:`_RULES` in order. The first rule that returns a step decides. The admission
 (:mod:`.admit`) carries out some steps, adds what it found to the facts and asks again. The other steps are its answers.
-``docs/decisions/0017-one-journey.md`` shows the rules as a table.
+``docs/decisions/0017-one-journey.md`` lists what they decide.
 """
 
 from __future__ import annotations

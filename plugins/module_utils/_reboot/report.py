@@ -10,7 +10,17 @@ from typing import Any
 
 from .._api.errors import HoldfastError, InvalidInput
 from .._api.runner import Context, Params, Result
-from .end_rules import entry_of, headline_of, left_over, line_of, required_of, stats_of, summary_of, traffic_of
+from .end_rules import (
+    entry_of,
+    headline_of,
+    left_over,
+    line_of,
+    report_steps,
+    required_of,
+    stats_of,
+    summary_of,
+    traffic_of,
+)
 from .finish import UNREACHABLE, reboot_finish
 from .turn_rules import DROPPED_OUT
 from .work import Work
@@ -48,6 +58,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "nodes": nodes,
         "summary": summary,
         "api": traffic_of(params["traffic"], *params["traffic"]),
+        "steps": report_steps(params["settings"]),
         # Another run still works on a lost node.
         "stats": stats_of(summary, nodes, complete=complete and not summary["lost"]),
         "headline": headline_of(summary),

@@ -146,7 +146,7 @@ class Seen:
         return self.midway(operation) and self.new_boot()
 
     def sent(self, operation: str) -> bool:
-        """Whether a node that is midway was told to reboot, without a sign that it rebooted."""
+        """Whether a reboot of a node that is midway was requested, without a sign that it rebooted."""
         return self.midway(operation) and self.record.phase == "reboot" and not self.new_boot()
 
     def past_holds(self, operation: str) -> bool:

@@ -131,6 +131,20 @@ def test_the_entry_of_a_host(turn, error, check_mode, result):
 TRAFFIC = {"a": {"requests": 10, "bytes": 2600}, "b": {"requests": 5, "bytes": 1000}, "c": {"requests": 1}}
 
 
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        ({"notify": "", "notify_phases": ["report"], "report": "", "html": ""}, []),
+        ({"notify": "n.yml", "notify_phases": ["drain"], "report": "", "html": ""}, []),
+        ({"notify": "n.yml", "notify_phases": ["drain", "report"], "report": "", "html": ""}, ["notify"]),
+        ({"notify": "", "notify_phases": ["report"], "report": "r.json", "html": ""}, ["write"]),
+        ({"notify": "n.yml", "notify_phases": ["report"], "report": "", "html": "r.html"}, ["notify", "write"]),
+    ],
+)
+def test_what_the_role_does_with_the_results(settings, steps):
+    assert end_rules.report_steps(settings) == steps
+
+
 def test_the_traffic_of_nodes():
     assert end_rules.traffic_of(TRAFFIC, "a", "b", "none") == {"requests": 15, "bytes": 3600}
     assert end_rules.traffic_of(TRAFFIC, "c") == {"requests": 1, "bytes": 0}

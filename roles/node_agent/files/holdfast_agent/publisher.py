@@ -31,7 +31,7 @@ _MAY_DENY = 60.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a write.
+    """The result of a write.
 
     Attributes:
         kind: DONE, AWAY or REFUSED.
