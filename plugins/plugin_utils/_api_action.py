@@ -9,7 +9,7 @@ Each link to this file in plugins/action is the action plugin of the module with
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,11 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import (
 )
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._arguments import validated
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
+
+
+def _node_of(options: Mapping[str, Any]) -> str:
+    """Return the Node that a task is about: its own option, or the node of the last answer of its journey."""
+    return options.get("name") or options.get("node") or (options.get("turn") or {}).get("node") or ""
 
 
 class ActionModule(ActionBase):
@@ -69,7 +74,7 @@ class ActionModule(ActionBase):
                 check_mode=self._task.check_mode,
                 warn=self._display.warning,
                 say=self._display.display,
-                count=partial(_traffic.add, params.get("name") or params.get("node") or ""),
+                count=partial(_traffic.add, _node_of(params)),
                 folder=_traffic.folder(),
                 tell=task.tell,
             )
@@ -106,7 +111,7 @@ class ActionModule(ActionBase):
         outcome: dict[str, Any] = self._execute_module(
             module_name=self._task.action, module_args=arguments, task_vars=task_vars
         )
-        _traffic.add(arguments.get("name") or arguments.get("node") or "", outcome.pop("api", {}))
+        _traffic.add(_node_of(arguments), outcome.pop("api", {}))
         return outcome
 
     def _copy_there(self, path: str) -> str:

@@ -12,14 +12,15 @@ from importlib import metadata
 from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import VERSION
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end_rules import traffic_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import content_rules, timeline_rules
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _progress_file
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _progress_file, _traffic
 
 
 def complete(
     content: Mapping[str, Any], variables: Mapping[str, Any], settings: Sequence[Mapping[str, Any]], **about: str
 ) -> dict[str, Any]:
-    """Return the report with the timeline of the run, its options and the versions.
+    """Return the report with the timeline of the run, its requests, its options and the versions.
 
     Args:
         content: What the run has done.
@@ -35,8 +36,14 @@ def complete(
         "kubernetes client": _client(),
     }
     known = {name: value for name, value in about.items() if value}
+    traffic = _traffic.totals()
+    nodes = [
+        {**({"api": traffic[node["name"]]} if node["name"] in traffic else {}), **node} for node in content["nodes"]
+    ]
     return {
+        "api": traffic_of(traffic, *traffic),
         **content,
+        "nodes": nodes,
         "about": {**known, "versions": versions, "options": content_rules.common(settings)},
         **({"timeline": timeline} if timeline else {}),
     }

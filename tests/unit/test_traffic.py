@@ -16,7 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import ru
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Follower
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end_rules import line_of, traffic_of
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _traffic
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _api_action, _report_files, _traffic
 from lab.patience import PATIENCE
 
 NEWS = [
@@ -108,3 +108,29 @@ def test_the_report_says_it():
     node = {"name": "node-1", "result": "rebooted", "detail": "a kernel"}
     assert line_of({**node, "api": {"requests": 61, "bytes": 209_800}}).endswith("(a kernel); 61 requests, 210 kB")
     assert line_of({**node, "api": {"requests": 0, "bytes": 0}}).endswith("(a kernel)")
+
+
+def test_a_failovers_report_has_the_requests_of_each_node(tmp_path, monkeypatch):
+    monkeypatch.setattr(_traffic.constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    _traffic.add("node-1", {"requests": 3, "bytes": 30})
+    _traffic.add("", {"requests": 1, "bytes": 10})
+    counted = {"name": "node-3", "api": {"requests": 9, "bytes": 90}}
+
+    report = _report_files.complete({"nodes": [{"name": "node-1"}, {"name": "node-2"}, counted]}, {}, [])
+
+    assert report["nodes"] == [{"name": "node-1", "api": {"requests": 3, "bytes": 30}}, {"name": "node-2"}, counted]
+    assert report["api"] == {"requests": 4, "bytes": 40}
+
+
+@pytest.mark.parametrize(
+    ("options", "node"),
+    [
+        ({"name": "a", "turn": {"node": "b"}}, "a"),
+        ({"node": "a"}, "a"),
+        ({"turn": {"node": "a"}}, "a"),
+        ({"turn": {}}, ""),
+        ({"turn": None}, ""),
+    ],
+)
+def test_the_node_that_a_task_is_about(options, node):
+    assert _api_action._node_of(options) == node
