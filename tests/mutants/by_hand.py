@@ -1798,9 +1798,47 @@ MUTANTS = [
         7,
         "metal3 is tried again and fails, and the key that it wrote before is forgotten.",
         Code(
-            "_fenced_by", "{name: known[name] for name in KEY_FACTS if name in known} if known.get('key') else {}", "{}"
+            "_fenced_by",
+            "{name: stated[name] for name in KEY_FACTS if name in stated} if stated.get('key') else {}",
+            "{}",
         ),
         "tests/unit/failover/test_journey_rules.py::test_the_key_of_an_earlier_run_stays_known_if_another_way_is_tried",
+    ),
+    Mutant(
+        "way-of-a-node-in-the-history",
+        7,
+        "A node writes the host of another machine into its record, and its recovery removes the key from that host.",
+        Code("_fenced_by", "{name: None for name in WAY if name in facts.known and name not in stated}", "{}"),
+        "tests/unit/failover/test_history.py::test_what_a_node_writes_of_its_way_does_not_reach_the_history",
+    ),
+    Mutant(
+        "way-of-a-machine-that-was-off-not-recorded",
+        7,
+        "The machine of a node was off before, and its recovery believes the host that the node has written.",
+        Code("_off_before", "facts.progress.stated.get('fence') or facts.recorded", "True"),
+        "tests/unit/failover/test_history.py::test_what_a_node_writes_of_its_way_does_not_reach_the_history",
+    ),
+    Mutant(
+        "key-of-the-earlier-host",
+        7,
+        "A node has another host, which metal3 keeps off, and its recovery releases the earlier host.",
+        Code("_switch_off_by_any", "kept |= ways_rules.key_after(error.kind, way.get('facts') or {})", "pass"),
+        "tests/unit/failover/test_power.py::TestSeveralWays::test_its_key_takes_the_place_of_that_of_an_earlier_host",
+    ),
+    Mutant(
+        "undo-in-check-mode",
+        7,
+        "In check mode, a failover says that it could not undo changes that it did not make.",
+        Code("_Turn.fail", "ending.undo and not self._context.check_mode", "ending.undo"),
+        "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_its_key_stays_if_the_node_comes_back",
+    ),
+    Mutant(
+        "way-of-a-failover-that-the-history-does-not-have",
+        7,
+        "A run is killed before the history has its failover, and the recovery needs a BMC that is down.",
+        Code("_with_way", "entry is None and record['phase'] != rules.CLAIM", "entry is None"),
+        "tests/unit/failover/test_history.py::"
+        "test_a_recovery_of_a_node_to_whose_machine_nothing_was_sent_switches_nothing_on",
     ),
     Mutant(
         "slow-look-counts-as-a-soft-power-off",

@@ -32,6 +32,7 @@ from .rules import (
     RECOVERED,
     STOP,
     TAINT,
+    WAY,
 )
 from .ways_rules import KEY_FACTS
 
@@ -251,7 +252,12 @@ def _off_before(facts: Facts) -> Step | None:
         return None
     if facts.off is None:
         return Step(LOOK_AT_EVIDENCE)
-    return Step(GO, facts={"fence": COMMAND}) if facts.off else None
+    if not facts.off:
+        return None
+    if facts.progress.stated.get("fence") or facts.recorded:
+        return Step(GO, facts={"fence": COMMAND})
+    # Only the node's record says how the machine was switched off.
+    return Step(RECORD, record=Record(FENCING, facts=_fenced_by(facts, COMMAND), look=True))
 
 
 def _attested(facts: Facts) -> Step | None:
@@ -281,22 +287,24 @@ def _fence(facts: Facts) -> Step:
 
 def _fenced_by(facts: Facts, way: str) -> Mapping[str, Any]:
     """How the machine is switched off, for the way back."""
-    settings, known = facts.settings, facts.known
+    settings, stated, host = facts.settings, facts.progress.stated, facts.progress.host
+    # A node can write its own record, and what a run records of the way is trusted later.
+    unproven = {name: None for name in WAY if name in facts.known and name not in stated}
     # The key of an earlier run stays, and the recovery has to remove it.
-    kept = {name: known[name] for name in KEY_FACTS if name in known} if known.get("key") else {}
+    kept = {name: stated[name] for name in KEY_FACTS if name in stated} if stated.get("key") else {}
+    known = {**unproven, **kept, "fence": way}
     if way == REDFISH:
-        return {**kept, "fence": REDFISH, "uri": settings.redfish_uri}
+        return {**known, "uri": settings.redfish_uri}
     if way == FENCE_AGENT:
-        return {**kept, "fence": FENCE_AGENT, **settings.agent}
+        return {**known, **settings.agent}
     if way == COMMAND:
-        return {**kept, "fence": COMMAND}
-    host = facts.progress.host
+        return known
     return {
-        "fence": METAL3,
+        **known,
         "host": host["name"],
         "namespace": host["namespace"],
-        "key": known.get("key") or settings.key,
-        "mode": "hard" if settings.soft_timeout == 0 else known.get("mode") or "soft",
+        "key": kept.get("key") or settings.key,
+        "mode": "hard" if settings.soft_timeout == 0 else kept.get("mode") or "soft",
     }
 
 

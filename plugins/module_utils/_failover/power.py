@@ -66,9 +66,10 @@ def _switch_off_by_any(context: Context, params: Params) -> Result:
     attempts: list[dict[str, str]] = list(params.get("attempts") or [])
     ways = [{name: params.get(name) for name in ("method", "facts", "bmc")}, *(params.get("then") or [])]
     over: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     sent = False
     for number, way in enumerate(ways, start=1):
-        facts = {**over, **(way.get("facts") or {}), **({"attempts": attempts} if attempts else {})}
+        facts = {**over, **(way.get("facts") or {}), **kept, **({"attempts": attempts} if attempts else {})}
         try:
             found = _switch_off_by(context, {**params, **way, "facts": facts})
         except HoldfastError as error:
@@ -81,6 +82,7 @@ def _switch_off_by_any(context: Context, params: Params) -> Result:
                 raise
             attempts = [*attempts, {"method": str(way["method"]), "why": error.message}]
             over |= ways_rules.facts_after(error.kind, way.get("facts") or {})
+            kept |= ways_rules.key_after(error.kind, way.get("facts") or {})
             context.warn_now(
                 f"Node {params['name']}: {ways_rules.told(attempts[-1:])}Trying {ways[number]['method']} next."
             )

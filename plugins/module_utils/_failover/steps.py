@@ -375,10 +375,11 @@ def _sent_nothing(entry: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
 
 def _with_way(record: dict[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the record with what the history says of the power-off, because a node can write its own record."""
-    if record is None or entry is None:
+    if record is None or (entry is None and record["phase"] != rules.CLAIM):
         return record
     others = {name: value for name, value in record["facts"].items() if name not in rules.WAY}
-    if audit_rules.may_have_sent(entry):
+    # Nothing is sent before the history has the failover.
+    if entry is not None and audit_rules.may_have_sent(entry):
         # If the history was lost, only the record is left, and the user must confirm it.
         way = audit_rules.way_of(entry) or audit_rules.way_of(record["facts"])
     else:

@@ -434,7 +434,8 @@ class _Turn:
         if progress.resumed and ending.undo and ending.remove_key and (why := self._try(self._check_host)):
             advice = f" The key on its host, its record and its cordon stay: {why}"
             ending = replace(ending, result=FAILED, advice=advice, undo=False)
-        why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if ending.undo else ""
+        undo = ending.undo and not self._context.check_mode
+        why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if undo else ""
         result = FAILED if why_not else ending.result
         # The phase of a power-off is recorded before its request. The next run must not count the node as fenced.
         untouched = ending.undo and not ending_rules.was_sent(progress, failure)

@@ -43,6 +43,11 @@ def facts_after(error: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {} if error == _KEPT_OFF else {name: None for name in KEY_FACTS if name in facts}
 
 
+def key_after(error: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key that a failed way leaves on its host, which the recovery has to remove."""
+    return {name: facts[name] for name in ("host", "namespace", "key") if name in facts and error == _KEPT_OFF}
+
+
 def order(ways: Sequence[str], begun: str, *, sent: bool) -> tuple[str, ...]:
     """Return the ways that a run tries.
 

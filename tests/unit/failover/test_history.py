@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 from unit.failover.play import (
     AUDIT,
+    GIVEN,
     RECORD,
     Killed,
     Play,
@@ -424,17 +425,51 @@ def test_a_node_can_not_hide_a_failover_from_its_recovery_behind_an_unknown_one(
     assert not audit_rules.unfinished_of(cluster.objects[AUDIT]["data"])
 
 
-@pytest.mark.parametrize("killed", [True, False])
+VICTIM = {"fence": "metal3", "host": "victim", "namespace": "other", "key": "k", "uri": "https://bmc-2", "plug": "2"}
+
+
+@pytest.mark.parametrize("phase", ["claim", "fence"])
+@pytest.mark.parametrize("fence", ["command", "redfish", ["redfish", "command"], "metal3"])
+def test_what_a_node_writes_of_its_way_does_not_reach_the_history(cluster, monkeypatch, fence, phase):
+    """Else its recovery removes the key from the host of another machine."""
+    own = {"name": "own", "namespace": "metal", "node": "node-1", "acts": True, "keys": [], "powered_on": True}
+    monkeypatch.setattr(turns, "bare_metal_host_info", lambda *_arguments: {"hosts": [own]})
+    forge(cluster, id="node-1.x", phase=phase, facts=VICTIM)
+    forward = Play(cluster, fence=fence, given=() if fence == "metal3" else GIVEN, uri="https://bmc-1", key="mine")
+    assert forward.go()["result"] == "moved"
+    assert not {"victim", "other", "https://bmc-2", "2"} & {entry(cluster).get(name) for name in VICTIM}
+    later(cluster)
+    back = Play(cluster, run="r2", direction="recover", fence=fence, uri="https://bmc-1")
+    assert (back.go()["result"], "key" in back.done) == ("recovered", fence == "metal3")
+
+
+@pytest.mark.parametrize("writes", range(1, 14))
+def test_check_mode_says_what_a_failover_after_a_dead_recovery_does(cluster, writes):
+    Play(cluster).go()
+    later(cluster)
+    killed_after(cluster, writes, Play(cluster, run="r2", direction="recover"))
+    later(cluster)
+    before = json.dumps(cluster.objects)
+    planned = Play(cluster, run="r3").go(check_mode=True)
+    assert json.dumps(cluster.objects) == before
+    cluster.dry_run = False
+    found = Play(cluster, run="r4").go()
+    assert planned["result"] in (found["result"], "planned"), (planned, found)
+
+
+@pytest.mark.parametrize("lost", ["", "record", "history"])
 @pytest.mark.parametrize("fence", ["fence_agent", "redfish", "command"])
-def test_a_recovery_of_a_node_to_whose_machine_nothing_was_sent_switches_nothing_on(cluster, fence, killed):
-    """Its run was killed after the cordon. Then its record may be lost."""
+def test_a_recovery_of_a_node_to_whose_machine_nothing_was_sent_switches_nothing_on(cluster, fence, lost):
+    """Its run was killed after the cordon, or before the history had its failover. Or its record was removed."""
     play = Play(cluster, fence=fence)
     play.call(done="claim")
     cordon = {"name": "node-1", "owner": "failover", "run": play.turn["run"], "state": "cordoned"}
     play.done.append("cordon")
     play.act("cordon", cordon)
-    if not killed:
+    if lost == "record":
         del cluster.objects[paths.node("node-1")]["metadata"]["annotations"]["holdfast.dev/failover"]
+    elif lost:
+        del cluster.objects[AUDIT]
     later(cluster)
     back = Play(cluster, run="r2", direction="recover", fence=fence, given=())
     assert (back.go()["result"], back.commands) == ("recovered", [])

@@ -44,6 +44,7 @@ STAYS = {**KEPT_OFF, "keys": [{"key": "", "annotation": "reboot.metal3.io"}, {"k
 
 def forward(done, step="fence", *, settings=None, facts=None, **more):
     known = {"known": more.pop("known", {}), "sent": more.pop("sent", False), "host": more.pop("host", PLACE)}
+    known["stated"] = more.pop("stated", {})
     progress = Progress("node-1", "failover", "r/node-1", step, "op", facts=known.pop("known"), **known)
     return Facts(Settings(**(settings or {})), progress, done, **more)
 
@@ -223,7 +224,11 @@ def test_a_node_that_stays_is_named_only_if_it_was_to_be_deleted(facts):
             forward("cordon", settings=VOUCHED, off=True, recorded=True, sent=True, known={"fence": "attestation"}),
             BY_ADA,
         ),
-        (forward("cordon", settings={"fence": "command"}, sent=True, off=True), {"fence": "command"}),
+        (
+            forward("cordon", settings={"fence": "command"}, sent=True, off=True, stated={"fence": "redfish"}),
+            {"fence": "command"},
+        ),
+        (forward("cordon", settings={"fence": "command"}, sent=True, off=True, recorded=True), {"fence": "command"}),
         (forward("cordon", settings={"fence": "command"}), {"fence": "command"}),
         (forward("cordon", settings={"fence": "redfish", "redfish_uri": "u"}), {"fence": "redfish", "uri": "u"}),
     ],
@@ -245,7 +250,7 @@ def test_what_is_known_of_the_way_to_fence(facts, known):
         (forward("cordon", known={**KEPT_OFF, "host": "unit-8"}, host_before=()), ["fence"]),
         (forward("cordon", settings={"fence": "attestation"}, off=True, recorded=True), []),
         (forward("cordon", settings={"fence": "command"}), ["fence"]),
-        (forward("cordon", settings={"fence": "command"}, sent=True, off=True), []),
+        (forward("cordon", settings={"fence": "command"}, sent=True, off=True, stated={"fence": "command"}), []),
         (forward("cordon", settings={"fence": "command"}, sent=True, off=False), ["fence"]),
         (forward("fence", recorded=True), ["taint"]),
         (forward("taint", recorded=True), ["move"]),
@@ -321,6 +326,10 @@ def test_the_steps_that_follow(facts, steps):
             forward("move", settings={"delete_node": True}, result={"pods": [], "volume_attachments": []}),
             {"phase": "delete", "result": "moved", "delete_node": True, "look": True},
         ),
+        (
+            forward("cordon", settings={"fence": "command"}, sent=True, off=True, known=AT_BMC),
+            {"phase": "fence", "look": True, "facts": {"fence": "command", "uri": None}},
+        ),
         (back("claim", KEPT_OFF), {"phase": "power_on", "look": False}),
         (
             back("power_on", exists=False),
@@ -364,7 +373,9 @@ def test_what_is_recorded(facts, expected):
     ("soft_timeout", "known", "mode"), [(120, {}, "soft"), (0, {}, "hard"), (120, {**KEPT_OFF, "mode": "hard"}, "hard")]
 )
 def test_a_host_is_switched_off_hard_if_it_was_before(soft_timeout, known, mode):
-    step = next_step(forward("cordon", settings={"soft_timeout": soft_timeout, "key": "mine"}, known=known))
+    step = next_step(
+        forward("cordon", settings={"soft_timeout": soft_timeout, "key": "mine"}, known=known, stated=known)
+    )
     # The key of an earlier run stays: another one would keep the host off, too.
     key = known.get("key", "mine")
     assert step.facts == {"fence": "metal3", "host": "unit-7", "namespace": "metal", "key": key, "mode": mode}
@@ -373,7 +384,8 @@ def test_a_host_is_switched_off_hard_if_it_was_before(soft_timeout, known, mode)
 @pytest.mark.parametrize("known", [{}, KEPT_OFF])
 def test_the_key_of_an_earlier_run_stays_known_if_another_way_is_tried(known):
     """metal3 fails before it sends anything, and then nothing is known of its own request."""
-    facts = forward("cordon", settings={"then": ("redfish", "command"), "redfish_uri": "https://a/1"}, known=known)
+    settings = {"then": ("redfish", "command"), "redfish_uri": "https://a/1"}
+    facts = forward("cordon", settings=settings, known=known, stated=known)
     redfish, command = (way["facts"] for way in next_step(facts).then)
     kept = {name: known[name] for name in ("host", "namespace", "key", "mode") if name in known}
     assert redfish == {"fence": "redfish", "uri": "https://a/1", **kept}

@@ -277,9 +277,9 @@ class Machine:
         pass
 
 
-def by(monkeypatch, cluster, machines, *answers, first=None):
+def by(monkeypatch, cluster, machines, *answers, first=None, ways=None):
     monkeypatch.setattr(power, "_machine", lambda _context, params: machines[params["method"]])
-    ways = [{"method": way, "facts": {"fence": way}} for way in machines]
+    ways = ways or [{"method": way, "facts": {"fence": way}} for way in machines]
     if first:
         ways = [first, *ways]
     return switch(monkeypatch, cluster, *answers, **ways[0], then=ways[1:])
@@ -338,6 +338,15 @@ class TestSeveralWays:
         assert done["method"] == "redfish"
         known = machines["redfish"].record["facts"]
         assert (known["fence"], known["key"], known["host"]) == ("redfish", "k", "unit-7")
+
+    def test_its_key_takes_the_place_of_that_of_an_earlier_host(self, monkeypatch, cluster):
+        before = {"fence": "redfish", "host": "unit-6", "namespace": "old", "key": "j", "mode": "hard"}
+        machines = {"redfish": Machine(cluster, reads=BmcFailure("It does not answer.")), "command": Machine(cluster)}
+        ways = [{"method": way, "facts": {**before, "fence": way}} for way in machines]
+        first = {"method": "metal3", "facts": {**FACTS, "mode": "hard"}}
+        done, _asked = by(monkeypatch, cluster, machines, NotDatable("It was off before."), first=first, ways=ways)
+        known = machines["command"].record["facts"]
+        assert (done["method"], known["key"], known["host"], known["namespace"]) == ("command", "k", "unit-7", "metal")
 
     def test_its_key_stays_on_record_if_the_next_way_fails(self, monkeypatch, cluster):
         machines = {"redfish": Machine(cluster, reads=BmcFailure("It does not answer."))}

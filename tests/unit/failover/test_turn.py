@@ -747,6 +747,8 @@ class TestHostOfAnotherCluster:
         if lost:
             del cluster.objects[AUDIT]
         Play(cluster).boot("boot-2")
+        planned = Play(cluster, run="r2", fence="metal3", given=(), key="k").go(check_mode=True)
+        assert (planned["result"], removed) == (ends[0], [])
         stopped = Play(cluster, run="r2", fence="metal3", given=(), key="k").go()
         assert (stopped["result"], removed) == ends
 
