@@ -31,7 +31,9 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death 
 
 def _node_of(options: Mapping[str, Any]) -> str:
     """Return the Node that a task is about: its own option, or the node of the last answer of its journey."""
-    return options.get("name") or options.get("node") or (options.get("turn") or {}).get("node") or ""
+    turn = options.get("turn")
+    known = turn if isinstance(turn, Mapping) else {}
+    return options.get("name") or options.get("node") or known.get("node") or ""
 
 
 class ActionModule(ActionBase):

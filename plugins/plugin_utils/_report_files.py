@@ -38,7 +38,8 @@ def complete(
     known = {name: value for name, value in about.items() if value}
     traffic = _traffic.totals()
     nodes = [
-        {**({"api": traffic[node["name"]]} if node["name"] in traffic else {}), **node} for node in content["nodes"]
+        {**({"api": traffic[node["name"]]} if node.get("name") in traffic else {}), **node}
+        for node in content.get("nodes") or ()
     ]
     return {
         "api": traffic_of(traffic, *traffic),

@@ -1799,7 +1799,7 @@ MUTANTS = [
         "metal3 is tried again and fails, and the key that it wrote before is forgotten.",
         Code(
             "_fenced_by",
-            "{name: stated[name] for name in KEY_FACTS if name in stated} if stated.get('key') else {}",
+            "{name: keyed[name] for name in KEY_FACTS if name in keyed} if keyed.get('key') else {}",
             "{}",
         ),
         "tests/unit/failover/test_journey_rules.py::test_the_key_of_an_earlier_run_stays_known_if_another_way_is_tried",
@@ -1810,6 +1810,35 @@ MUTANTS = [
         "A node writes the host of another machine into its record, and its recovery removes the key from that host.",
         Code("_fenced_by", "{name: None for name in WAY if name in facts.known and name not in stated}", "{}"),
         "tests/unit/failover/test_history.py::test_what_a_node_writes_of_its_way_does_not_reach_the_history",
+    ),
+    Mutant(
+        "key-forgotten-with-the-history",
+        7,
+        "The history is lost, another way is tried, and metal3 switches the recovered node off again by the first key.",
+        Code("_key_of_an_unknown_host", "not why", "True"),
+        "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::"
+        "test_its_key_is_not_forgotten_if_the_history_is_lost",
+    ),
+    Mutant(
+        "second-key-on-a-host",
+        7,
+        "The history is lost, a second key is written to the host, and the first one keeps it off after its recovery.",
+        Code("_fenced_by", "{} if _unproven(facts) else facts.known", "facts.progress.stated"),
+        "tests/unit/failover/test_turn.py::TestHostOfAnotherCluster::test_its_key_is_used_again_if_the_history_is_lost",
+    ),
+    Mutant(
+        "recovery-without-record-forgets-the-way",
+        7,
+        "Record and history are lost, the recovery is killed, and the next one does not switch the machine on.",
+        Code("take_over", "step == rules.POWER_ON and sent", "False"),
+        "tests/unit/failover/test_history.py::test_a_recovery_that_has_lost_record_and_history_switches_on_each_time",
+    ),
+    Mutant(
+        "way-with-which-nothing-was-sent",
+        7,
+        "metal3 is refused before its request, and the recovery waits for a host without a key.",
+        Code("entry_after", "way_of(known) if known and may_have_sent(known) else {}", "way_of(known)"),
+        "tests/unit/failover/test_history.py::test_a_way_with_which_nothing_was_sent_is_forgotten",
     ),
     Mutant(
         "way-of-a-machine-that-was-off-not-recorded",

@@ -130,6 +130,7 @@ def test_a_failovers_report_has_the_requests_of_each_node(tmp_path, monkeypatch)
         ({"turn": {"node": "a"}}, "a"),
         ({"turn": {}}, ""),
         ({"turn": None}, ""),
+        ({"turn": '{"node": "a"}'}, ""),
     ],
 )
 def test_the_node_that_a_task_is_about(options, node):

@@ -85,7 +85,9 @@ def entry_after(
         )
     # Nor may its facts replace the fields of the entry.
     seen = {name: value for name, value in (record.get("facts") or {}).items() if name not in (*WAY, *_FIELDS)}
-    facts = {**seen, **way_of(known), **way_of(stated or {})}
+    # A way with which nothing was sent does not count.
+    earlier = way_of(known) if known and may_have_sent(known) else {}
+    facts = {**seen, **earlier, **way_of(stated or {})}
     begun = CLAIM if record["phase"] == CLAIM else FENCING
     return {
         "operation": record["id"],

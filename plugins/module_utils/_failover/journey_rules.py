@@ -241,6 +241,22 @@ def _another_host(facts: Facts) -> Step | None:
     )
 
 
+def _key_of_an_unknown_host(facts: Facts) -> Step | None:
+    """Refuse while a key keeps a host off that only the node's record names: the recovery would not remove this key."""
+    why = _unproven(facts)
+    if not why:
+        return None
+    if facts.host_before is None:
+        return Step(LOOK_AT_HOST_BEFORE)
+    kept = any(_keeps(facts, host) for host in facts.host_before)
+    return Step(REFUSE, f"{why} Nothing was switched off.") if kept else None
+
+
+def _unproven(facts: Facts) -> str:
+    """Return why the host whose key is known is not known to be the node's; else empty."""
+    return unknown_host(facts.progress, facts.settings) if facts.known.get("key") else ""
+
+
 def _keeps(facts: Facts, host: Host) -> bool:
     """Whether the key of this failover is on the host."""
     return (facts.known.get("key"), facts.progress.node) in host.keys_for
@@ -291,7 +307,8 @@ def _fenced_by(facts: Facts, way: str) -> Mapping[str, Any]:
     # A node can write its own record, and what a run records of the way is trusted later.
     unproven = {name: None for name in WAY if name in facts.known and name not in stated}
     # The key of an earlier run stays, and the recovery has to remove it.
-    kept = {name: stated[name] for name in KEY_FACTS if name in stated} if stated.get("key") else {}
+    keyed = {} if _unproven(facts) else facts.known
+    kept = {name: keyed[name] for name in KEY_FACTS if name in keyed} if keyed.get("key") else {}
     known = {**unproven, **kept, "fence": way}
     if way == REDFISH:
         return {**known, "uri": settings.redfish_uri}
@@ -435,9 +452,7 @@ def _another_machine(facts: Facts) -> Step | None:
 
 def _another_host_back(facts: Facts) -> Step | None:
     """Check that the host is the one that was switched off: its key may keep a machine of another cluster off."""
-    if facts.progress.step != POWER_ON or not facts.known.get("key"):
-        return None
-    why = unknown_host(facts.progress, facts.settings)
+    why = _unproven(facts) if facts.progress.step == POWER_ON else ""
     if not why:
         return None
     if facts.host_before is None:
@@ -586,7 +601,16 @@ def _recorded(facts: Facts, record: Record, step: str) -> Step:
 _RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
     (FAIL_OVER, LOOK): (_quorum, _host, _evidence_of_a_plan, _claim),
     (FAIL_OVER, CLAIM): (_nothing_left, _came_back, _planned, _cordon),
-    (FAIL_OVER, CORDON): (_proven_before, _quorum, _host, _another_host, _attested, _off_before, _fence),
+    (FAIL_OVER, CORDON): (
+        _proven_before,
+        _quorum,
+        _host,
+        _another_host,
+        _key_of_an_unknown_host,
+        _attested,
+        _off_before,
+        _fence,
+    ),
     (FAIL_OVER, FENCE): (_taint,),
     (FAIL_OVER, TAINT): (_move,),
     (FAIL_OVER, MOVE): (_moved,),

@@ -181,6 +181,9 @@ def take_over(
                 now=cluster.now(),
             )
             wanted["phases"] = {rules.CONFIRM: round(waited, 1)}
+            if step == rules.POWER_ON and sent:
+                # The record and the history of its failover were lost.
+                wanted["phase"] = rules.POWER_ON
         elif step == rules.FENCE and rules.down_again(node, known):
             wanted = rules.restarted(node, known, run=run, now=cluster.now())
         else:

@@ -395,7 +395,8 @@ def _with_history(found: Result, entry: Mapping[str, Any] | None) -> Result:
     return {
         **found,
         "sent": found["sent"] or audit_rules.may_have_sent(entry),
-        "stated": audit_rules.way_of(entry),
+        # A way with which nothing was sent does not count.
+        "stated": audit_rules.way_of(entry) if audit_rules.may_have_sent(entry) else {},
     }
 
 

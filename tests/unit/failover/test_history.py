@@ -443,6 +443,35 @@ def test_what_a_node_writes_of_its_way_does_not_reach_the_history(cluster, monke
     assert (back.go()["result"], "key" in back.done) == ("recovered", fence == "metal3")
 
 
+@pytest.mark.parametrize("writes", range(1, 10))
+def test_a_recovery_that_has_lost_record_and_history_switches_on_each_time(cluster, writes):
+    """It is killed after any write. Only the taint and the user's settings say that the machine was switched off."""
+    Play(cluster).go()
+    del (
+        cluster.objects[AUDIT],
+        cluster.objects[paths.node("node-1")]["metadata"]["annotations"]["holdfast.dev/failover"],
+    )
+    later(cluster)
+    dead = Play(cluster, run="r2", direction="recover")
+    killed_after(cluster, writes, dead)
+    later(cluster)
+    back = Play(cluster, run="r3", direction="recover")
+    assert (back.go()["result"], {*dead.commands, *back.commands}) == ("recovered", {"on"})
+
+
+def test_a_way_with_which_nothing_was_sent_is_forgotten(cluster, monkeypatch):
+    """Its run could not undo the cordon, so its record stays. The host has no key, and its mode may be hard."""
+    own = {"name": "own", "namespace": "metal", "node": "node-1", "acts": True, "keys": [], "powered_on": True}
+    monkeypatch.setattr(turns, "bare_metal_host_info", lambda *_arguments: {"hosts": [own]})
+    monkeypatch.setattr(turns._Turn, "_undo", lambda *_arguments, **_more: (_ for _ in ()).throw(Unreachable("No.")))
+    refused(Play(cluster, fence="metal3", given=(), key="k", soft_timeout=0), Held("It is held.")).go()
+    monkeypatch.undo()
+    monkeypatch.setattr(turns, "out_of_service", lambda *_arguments: {})
+    later(cluster)
+    assert Play(cluster, run="r2", fence="redfish", uri="https://bmc").go()["result"] == "moved"
+    assert {entry(cluster).get(name) for name in ("host", "namespace", "key", "mode")} == {None}
+
+
 @pytest.mark.parametrize("writes", range(1, 14))
 def test_check_mode_says_what_a_failover_after_a_dead_recovery_does(cluster, writes):
     Play(cluster).go()

@@ -752,6 +752,26 @@ class TestHostOfAnotherCluster:
         stopped = Play(cluster, run="r2", fence="metal3", given=(), key="k").go()
         assert (stopped["result"], removed) == ends
 
+    @pytest.mark.parametrize("off", [False, True])
+    @pytest.mark.parametrize("fence", ["command", "redfish", "attestation"])
+    def test_its_key_is_not_forgotten_if_the_history_is_lost(self, cluster, fence, off):
+        """The recovery would leave the key on its host, and metal3 would switch the node off again."""
+        node = cluster.objects[paths.node("node-1")]
+        node["spec"].pop("taints", None)
+        node["metadata"]["annotations"].pop("holdfast.dev/evidence", None)
+        del cluster.objects[AUDIT]
+        cluster.off = off
+        again = Play(cluster, run="r2", fence=fence, uri="https://bmc")
+        result = again.go()
+        assert (result["result"], again.commands) == ("failed", [])
+        assert "keeps BareMetalHost m/h1 off" in result["detail"]
+
+    def test_its_key_is_used_again_if_the_history_is_lost(self, cluster):
+        """Two keys would keep the host off, and the recovery would remove one of them."""
+        del cluster.objects[AUDIT]
+        again = Play(cluster, run="r2", fence="metal3", given=(), key="other")
+        assert (again.go()["result"], again.turn["facts"]["key"], entry(cluster)["key"]) == ("moved", "k", "k")
+
     @pytest.mark.parametrize("facts", [{"host": "theirs"}, {"host": None, "namespace": None, "key": None}], ids=str)
     def test_the_history_says_which_host_to_switch_on(self, cluster, facts):
         self.write(cluster, **facts)
