@@ -241,15 +241,19 @@ def _another_host(facts: Facts) -> Step | None:
     )
 
 
-def _key_of_an_unknown_host(facts: Facts) -> Step | None:
-    """Refuse while a key keeps a host off that only the node's record names: the recovery would not remove this key."""
+def _key_of_an_unknown_host(facts: Facts, switched: str = "off") -> Step | None:
+    """Refuse while a key keeps a host off that only the node's record names.
+
+    It may be a machine of another cluster. And the recovery would not remove the key.
+    """
     why = _unproven(facts)
     if not why:
         return None
     if facts.host_before is None:
         return Step(LOOK_AT_HOST_BEFORE)
+    # Without the key, there is nothing to remove.
     kept = any(_keeps(facts, host) for host in facts.host_before)
-    return Step(REFUSE, f"{why} Nothing was switched off.") if kept else None
+    return Step(REFUSE, f"{why} Nothing was switched {switched}.") if kept else None
 
 
 def _unproven(facts: Facts) -> str:
@@ -451,15 +455,7 @@ def _another_machine(facts: Facts) -> Step | None:
 
 
 def _another_host_back(facts: Facts) -> Step | None:
-    """Check that the host is the one that was switched off: its key may keep a machine of another cluster off."""
-    why = _unproven(facts) if facts.progress.step == POWER_ON else ""
-    if not why:
-        return None
-    if facts.host_before is None:
-        return Step(LOOK_AT_HOST_BEFORE)
-    # Without the key, there is nothing to remove.
-    kept = any(_keeps(facts, host) for host in facts.host_before)
-    return Step(REFUSE, f"{why} Nothing was switched on.") if kept else None
+    return _key_of_an_unknown_host(facts, "on") if facts.progress.step == POWER_ON else None
 
 
 def unknown_host(progress: Progress, settings: Settings) -> str:
