@@ -14,11 +14,14 @@ from typing import Any
 import yaml
 
 ROLES = Path(__file__).resolve().parents[1] / "roles"
-JOURNEYS = ("rolling_reboot", "failover", "machine_guard")
+# The roles, and the variables that have the answer of a module.
+JOURNEYS = {
+    "rolling_reboot": ("turn", "rebooted", "ended"),
+    "failover": ("turn",),
+    "machine_guard": ("begun", "turn", "end"),
+}
+CONDITIONS = ("when", "failed_when", "changed_when")
 MOST_VARIABLES = 10
-# A module's answer: the steps that are left, or the step that it took.
-_ON_A_STEP = r"(?:'\w+' in __\w+\.steps|__\w+\.step [=!]= '\w+')"
-CONDITION = re.compile(rf"{_ON_A_STEP}(?: and {_ON_A_STEP})*")
 VARIABLE = re.compile(r"(?<!\w)__[a-z]\w+")
 
 
@@ -30,16 +33,22 @@ def tasks_of(value: Any) -> Iterator[dict[str, Any]]:
             yield from tasks_of(task.get(part) or [])
 
 
+def condition_of(role: str) -> re.Pattern[str]:
+    """A condition on the answer of a module: the steps that are left, or the step that it took."""
+    answer = rf"__{role}_(?:{'|'.join(JOURNEYS[role])})"
+    on_a_step = rf"(?:'\w+' in {answer}\.steps|{answer}\.step [=!]= '\w+')"
+    return re.compile(rf"{on_a_step}(?: and {on_a_step})*")
+
+
 def complaints(role: Path) -> list[str]:
-    found = []
+    found, allowed = [], condition_of(role.name)
     for path in sorted(role.glob("tasks/*.yml")):
         for task in tasks_of(yaml.safe_load(path.read_text())):
-            for condition in (str(task[key]) for key in ("when", "failed_when") if key in task):
-                if not CONDITION.fullmatch(condition):
+            for condition in (task.get(key, False) for key in CONDITIONS):
+                if condition is not False and not allowed.fullmatch(str(condition)):
                     where = f"roles/{role.name}/tasks/{path.name}: {task.get('name')}"
                     found.append(f"{where}: a condition that is not on the step of a module: {condition}")
-    files = [*role.glob("tasks/*.yml"), *role.glob("vars/*.yml"), *role.glob("defaults/*.yml")]
-    names = {name for path in files for name in VARIABLE.findall(path.read_text())}
+    names = {name for path in role.rglob("*.yml") for name in VARIABLE.findall(path.read_text())}
     if len(names) > MOST_VARIABLES:
         found.append(f"roles/{role.name}: {len(names)} internal variables, at most {MOST_VARIABLES}: {sorted(names)}")
     return found

@@ -14,14 +14,14 @@ description:
     in the annotation C(holdfast.dev/failover) of the Node, it resumes that failover. The role
     P(holdfast.kubernetes.failover#role) then carries out RV(steps), and calls this module after each of them. It records
     the step that is done and the phase that begins, and returns what is next.
-  - It checks the node, watches it for C(confirm_seconds) while it is not Ready, and checks it again. It refuses a node that is or becomes Ready, shuts
-    down, is held, has a slot of a live run, or is claimed by a live run. It also refuses a node while more nodes than
-    C(max_unhealthy) are down, if etcd would lose its quorum without the node, if metal3 would not switch its host off, and
-    if the node is being recovered and still has the taint. It then changes nothing.
+  - It checks the node, watches it for C(confirm_seconds) while it is not Ready, and checks it again. It refuses a node that
+    is or becomes Ready, shuts down, is held, has a slot of a live run, or is claimed by a live run. It also refuses a node
+    while more nodes than C(max_unhealthy) are down, if etcd would lose its quorum without the node, if metal3 would not
+    switch its host off, and if the node is being recovered and still has the taint. It then changes nothing.
   - With O(direction=recover), if the Node no longer has the record, because someone removed it or the Node was deleted and
     created again, it resumes from the last failover in the ConfigMap C(failovers) in the namespace C(holdfast). This
-    ConfigMap keeps the last 50 failovers, and those whose node is not back. It refuses a node that someone else has declared out of service, and that was not
-    failed over. It also refuses a node that has booted since, while metal3 still keeps the host off that was failed over.
+    ConfigMap keeps the last 50 failovers, and those whose node is not back. It refuses a node that someone else has
+    declared out of service, and that was not failed over. It also refuses a node that has booted since, while metal3 still keeps the host off that was failed over.
   - In both directions, it refuses a damaged record.
   - With O(failed), leaves a node in order after a failure.
 options:

@@ -1837,7 +1837,7 @@ MUTANTS = [
         "way-with-which-nothing-was-sent",
         7,
         "metal3 is refused before its request, and the recovery waits for a host without a key.",
-        Code("entry_after", "way_of(known) if known and may_have_sent(known) else {}", "way_of(known)"),
+        Code("sent_way", "way_of(entry) if entry and may_have_sent(entry) else {}", "way_of(entry)"),
         "tests/unit/failover/test_history.py::test_a_way_with_which_nothing_was_sent_is_forgotten",
     ),
     Mutant(

@@ -15,15 +15,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journe
 ROLE = Path(__file__).resolve().parents[2] / "roles/rolling_reboot"
 
 
-def tasks(path):
-    def walk(items):
-        for item in items:
-            parts = [part for key in ("block", "rescue", "always") for part in walk(item.get(key) or [])]
-            yield from parts or [item]
-
-    return list(walk(yaml.safe_load(path.read_text())))
-
-
 def test_the_order_of_the_tasks_is_that_of_the_rules():
     """The first task that a step is a condition of takes it."""
     _settings, block = yaml.safe_load((ROLE / "tasks/node.yml").read_text())

@@ -24,9 +24,10 @@ def tasks_of(value: Any) -> Iterator[dict[str, Any]]:
             yield from tasks_of(task.get(part) or [])
 
 
-def test_no_task_of_a_failover_keeps_anything():
+def test_no_task_of_a_failover_waits_or_keeps_anything():
     for path in (CHECKOUT / "roles/failover/tasks").glob("*.yml"):
         assert "set_fact" not in path.read_text(), path.name
+        assert not any("until" in task for task in tasks_of(yaml.safe_load(path.read_text()))), path.name
 
 
 @pytest.mark.parametrize(

@@ -85,9 +85,7 @@ def entry_after(
         )
     # Nor may its facts replace the fields of the entry.
     seen = {name: value for name, value in (record.get("facts") or {}).items() if name not in (*WAY, *_FIELDS)}
-    # A way with which nothing was sent does not count.
-    earlier = way_of(known) if known and may_have_sent(known) else {}
-    facts = {**seen, **earlier, **way_of(stated or {})}
+    facts = {**seen, **sent_way(known), **way_of(stated or {})}
     begun = CLAIM if record["phase"] == CLAIM else FENCING
     return {
         "operation": record["id"],
@@ -304,6 +302,11 @@ def deleted(entry: Mapping[str, Any]) -> bool:
 def way_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts that say how the machine is switched off."""
     return {name: facts[name] for name in WAY if name in facts}
+
+
+def sent_way(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the machine may have been switched off. A way with which nothing was sent does not count."""
+    return way_of(entry) if entry and may_have_sent(entry) else {}
 
 
 def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:

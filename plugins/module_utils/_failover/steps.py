@@ -395,8 +395,7 @@ def _with_history(found: Result, entry: Mapping[str, Any] | None) -> Result:
     return {
         **found,
         "sent": found["sent"] or audit_rules.may_have_sent(entry),
-        # A way with which nothing was sent does not count.
-        "stated": audit_rules.way_of(entry) if audit_rules.may_have_sent(entry) else {},
+        "stated": audit_rules.sent_way(entry),
     }
 
 

@@ -45,7 +45,8 @@ def facts_after(error: str, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def key_after(error: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the key that a failed way leaves on its host, which the recovery has to remove."""
-    return {name: facts[name] for name in ("host", "namespace", "key") if name in facts and error == _KEPT_OFF}
+    # A soft power-off may have become a hard one, so the mode of the way may be old.
+    return {name: facts[name] for name in ("host", "namespace", "key") if name in facts} if error == _KEPT_OFF else {}
 
 
 def order(ways: Sequence[str], begun: str, *, sent: bool) -> tuple[str, ...]:

@@ -425,15 +425,21 @@ def test_a_node_can_not_hide_a_failover_from_its_recovery_behind_an_unknown_one(
     assert not audit_rules.unfinished_of(cluster.objects[AUDIT]["data"])
 
 
+@pytest.fixture
+def own_host(monkeypatch):
+    """metal3 has a host for the node, without a key."""
+    own = {"name": "own", "namespace": "metal", "node": "node-1", "acts": True, "keys": [], "powered_on": True}
+    monkeypatch.setattr(turns, "bare_metal_host_info", lambda *_arguments: {"hosts": [own]})
+
+
 VICTIM = {"fence": "metal3", "host": "victim", "namespace": "other", "key": "k", "uri": "https://bmc-2", "plug": "2"}
 
 
 @pytest.mark.parametrize("phase", ["claim", "fence"])
 @pytest.mark.parametrize("fence", ["command", "redfish", ["redfish", "command"], "metal3"])
-def test_what_a_node_writes_of_its_way_does_not_reach_the_history(cluster, monkeypatch, fence, phase):
+@pytest.mark.usefixtures("own_host")
+def test_what_a_node_writes_of_its_way_does_not_reach_the_history(cluster, fence, phase):
     """Else its recovery removes the key from the host of another machine."""
-    own = {"name": "own", "namespace": "metal", "node": "node-1", "acts": True, "keys": [], "powered_on": True}
-    monkeypatch.setattr(turns, "bare_metal_host_info", lambda *_arguments: {"hosts": [own]})
     forge(cluster, id="node-1.x", phase=phase, facts=VICTIM)
     forward = Play(cluster, fence=fence, given=() if fence == "metal3" else GIVEN, uri="https://bmc-1", key="mine")
     assert forward.go()["result"] == "moved"
@@ -459,14 +465,16 @@ def test_a_recovery_that_has_lost_record_and_history_switches_on_each_time(clust
     assert (back.go()["result"], {*dead.commands, *back.commands}) == ("recovered", {"on"})
 
 
+@pytest.mark.usefixtures("own_host")
 def test_a_way_with_which_nothing_was_sent_is_forgotten(cluster, monkeypatch):
     """Its run could not undo the cordon, so its record stays. The host has no key, and its mode may be hard."""
-    own = {"name": "own", "namespace": "metal", "node": "node-1", "acts": True, "keys": [], "powered_on": True}
-    monkeypatch.setattr(turns, "bare_metal_host_info", lambda *_arguments: {"hosts": [own]})
-    monkeypatch.setattr(turns._Turn, "_undo", lambda *_arguments, **_more: (_ for _ in ()).throw(Unreachable("No.")))
-    refused(Play(cluster, fence="metal3", given=(), key="k", soft_timeout=0), Held("It is held.")).go()
-    monkeypatch.undo()
-    monkeypatch.setattr(turns, "out_of_service", lambda *_arguments: {})
+
+    def fails(*_arguments, **_more):
+        raise Unreachable("The API server gives no answer.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(turns._Turn, "_undo", fails)
+        refused(Play(cluster, fence="metal3", given=(), key="k", soft_timeout=0), Held("It is held.")).go()
     later(cluster)
     assert Play(cluster, run="r2", fence="redfish", uri="https://bmc").go()["result"] == "moved"
     assert {entry(cluster).get(name) for name in ("host", "namespace", "key", "mode")} == {None}

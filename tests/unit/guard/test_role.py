@@ -36,9 +36,9 @@ def steps(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_no_task_waits_or_keeps_anything(path):
+def test_no_task_waits_fails_or_keeps_anything(path):
     for task in tasks(path):
-        assert not {"until", "ansible.builtin.set_fact"} & task.keys(), task["name"]
+        assert not {"until", "failed_when", "ansible.builtin.set_fact"} & task.keys(), task["name"]
 
 
 def test_every_answer_of_the_module_has_its_task():
