@@ -21,7 +21,8 @@ description:
   - With O(direction=recover), if the Node no longer has the record, because someone removed it or the Node was deleted and
     created again, it resumes from the last failover in the ConfigMap C(failovers) in the namespace C(holdfast). This
     ConfigMap keeps the last 50 failovers, and those whose node is not back. It refuses a node that someone else has
-    declared out of service, and that was not failed over. It also refuses a node that has booted since, while metal3 still keeps the host off that was failed over.
+    declared out of service, and that was not failed over. It also refuses a node that has booted since, while metal3
+    still keeps the host off that was failed over.
   - In both directions, it refuses a damaged record.
   - With O(failed), leaves a node in order after a failure.
 options:
