@@ -264,7 +264,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_op
     NODE,
     RUN,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn import reboot_turn
 
 OPERATION = reboot_turn
 SPEC: dict[str, Any] = {

@@ -34,6 +34,7 @@ from model.failover import COMMAND, METAL3, FailoverPlan
 from model.fleet import FAULTS, Scope
 from model.guard import GuardPlan
 from model.machine import ZONES, Machine
+from model.plan import check_plans
 from model.role import Plan
 from model.walk import walk
 
@@ -160,6 +161,7 @@ def main() -> int:
     parser.add_argument(
         "--interruptions", type=int, help="only histories in which programs interrupt each other so often"
     )
+    parser.add_argument("--plans", action="store_true", help="compare plans with runs in each state of a scope")
     options = parser.parse_args()
     if options.histories and options.interruptions is not None:
         parser.error("--interruptions is for all histories of a scope, not for random ones")
@@ -176,7 +178,8 @@ def main() -> int:
     scope = scope_of(options.runs, options.nodes, faults, **more, ways=options.ways.split(","))
     if options.histories:
         return random_histories(partial(play_scope, scope), options.histories, options.seed)
-    found = explore(scope.begin(), seconds=options.seconds, interruptions=options.interruptions)
+    more = {"check": check_plans} if options.plans else {}
+    found = explore(scope.begin(), seconds=options.seconds, interruptions=options.interruptions, **more)
     print(found)
     return int(bool(found.broken))
 

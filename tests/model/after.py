@@ -15,6 +15,7 @@ from model.fleet import FAULTS, AnyPlan, Run, State
 from model.guard import GuardPlan
 from model.host import has_key, host_path
 from model.judge import ledgers, must, names, node_path, record_of, slot_of, tainted
+from model.plan import forget as forget_plans
 from model.programs import Call, Program, Tasks, first_place
 from model.role import Plan, operation
 
@@ -50,6 +51,7 @@ _checked: set[int] = set()
 def forget() -> None:
     """Forget all steps, and which ends were checked. Needed where the rules have changed."""
     programs.forget()
+    forget_plans()
     _checked.clear()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -73,7 +73,14 @@ class Visit:
         return (*self.state.left, self.interruptions or 0)
 
 
-def explore(first: State, *, limit: int = 0, seconds: float = 0, interruptions: int | None = None) -> Explored:
+def explore(
+    first: State,
+    *,
+    limit: int = 0,
+    seconds: float = 0,
+    interruptions: int | None = None,
+    check: Callable[[State], None] = lambda _state: None,
+) -> Explored:
     """Visit every state that can come after this one, or as many as the limits allow.
 
     Args:
@@ -81,6 +88,7 @@ def explore(first: State, *, limit: int = 0, seconds: float = 0, interruptions: 
         seconds: The CPU time after which to stop.
         interruptions: Visit only histories with so many interruptions at most. An interruption is a move of another
             program, or an event, while the program that moved last can continue. Faults count by themselves.
+        check: Judges each state.
     """
     started, found = time.process_time(), Explored()
     seen: dict[int, tuple[tuple[int, ...], ...]] = {}
@@ -93,6 +101,7 @@ def explore(first: State, *, limit: int = 0, seconds: float = 0, interruptions: 
         # The frontier has the states that were found last, in the order in which they were found.
         for number, visit in enumerate(frontier, len(came_from) - len(frontier)):
             try:
+                check(visit.state)
                 for which, after in visit.following():
                     found.moves += 1
                     if _is_new(seen, after):

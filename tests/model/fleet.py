@@ -97,6 +97,7 @@ class Run(NamedTuple):
         status: ``awake``, ``paused`` or ``dead``.
         stage: ``begin``; ``hosts``, with a program for each node; ``end``; or ``over``.
         begun: The result of the stage ``begin``.
+        turns: The last answer of each node, after the stage ``hosts``.
     """
 
     plan: AnyPlan
@@ -104,6 +105,7 @@ class Run(NamedTuple):
     status: str = "awake"
     stage: str = "begin"
     begun: dict[str, Any] | None = None
+    turns: Mapping[str, dict[str, Any]] = {}
 
     @property
     def over(self) -> bool:
@@ -173,10 +175,13 @@ class State:
         failed = replace(self, objects=self._changed(f"machine/{name}", up=False)) if name else self
         return replace(failed, objects=failed._ready(name, ready=False)) if name else self
 
-    def moves(self) -> Iterator[Move]:
+    def moves(self, *, still: bool = False) -> Iterator[Move]:
         """Everything that may happen next.
 
         If there is a quiet request, it comes first, and nothing else is tried: that leaves out no result.
+
+        Args:
+            still: Nothing happens by itself, and no deadline passes.
         """
         found = False
         for move in self._quiet_moves():
@@ -184,10 +189,10 @@ class State:
             yield move
         if found:
             return
-        for move in self._ordinary_moves():
+        for move in self._programs() if still else self._ordinary_moves():
             found = True
             yield move
-        if not found:
+        if not (found or still):
             yield from self._times_up()
         yield from self.faults()
 
@@ -650,7 +655,7 @@ def _advanced(run: Run) -> Run:
             assert run.begun is not None
             assert isinstance(run.plan, Plan)
             turns = {name: place.value for name, place in zip(run.plan.nodes, run.places, strict=True)}
-            run = run._replace(stage="end", places=(first_place(run.plan.end(run.begun, turns)),))
+            run = run._replace(stage="end", turns=turns, places=(first_place(run.plan.end(run.begun, turns)),))
         else:
             run = run._replace(stage="over", places=(), begun=run.begun)
     return run

@@ -15,6 +15,7 @@ from model import api
 from model.after import check_the_end, doctor
 from model.fleet import FAULTS, ZONE, Move, Run, Scope, State, about_to_reboot
 from model.judge import hold_path, node_path
+from model.plan import CLOSED, SETTINGS, check_plan
 from model.programs import first_place
 from model.role import Plan
 
@@ -32,8 +33,6 @@ POLICIES: list[dict[str, Any]] = [
     {"max_unavailable": "3", "topology_key": ZONE, "max_unavailable_per_domain": 1},
     {"max_unavailable": "2", "topology_key": ZONE, "max_domains": 1},
 ]
-# At the time of the model, a Saturday at midnight, this window is closed.
-_CLOSED = [{"days": ["wed"], "start": "10:00", "end": "11:00"}]
 # Requests until a history counts as endless.
 _MOST = 6000
 which = st.integers(0, 11)
@@ -86,7 +85,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
     @rule(named=st.sampled_from(["", "kernel"]), restart=st.booleans())
     def start_outside_the_window(self, named: str, restart: bool) -> None:
-        self.start(named, restart, windows=_CLOSED)
+        self.start(named, restart, windows=CLOSED)
 
     @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
     @rule(policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2))
@@ -188,6 +187,10 @@ class Machine(RuleBasedStateMachine):
         path, before = node_path(name), objects or self.state.objects
         content = api.merged(before[path].content, patch)
         self.happens(words, api.write(before, path, content))
+
+    @rule(name=a_node, settings=st.sampled_from(SETTINGS), policy=st.sampled_from([{}, {}, *POLICIES]))
+    def a_person_plans(self, name: str, settings: dict[str, Any], policy: dict[str, Any]) -> None:
+        check_plan(self.state, name, **{**self.usual, **policy, **settings})
 
     @rule(release=st.lists(a_node, max_size=2, unique=True))
     def the_doctor_comes(self, release: list[str]) -> None:

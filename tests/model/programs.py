@@ -63,12 +63,14 @@ class Call:
     Attributes:
         operation: What it does; ``None`` for a wait until all programs of the run are here.
         registers: Whether a later task depends on its result.
+        check_mode: Whether it changes nothing.
     """
 
     name: str
     operation: Callable[[Context, Mapping[str, Any]], Result] | None
     params: Mapping[str, Any] = field(default_factory=dict)
     registers: bool = True
+    check_mode: bool = False
 
 
 Tasks = Generator[Call, Result, Any]
@@ -96,11 +98,10 @@ class Asks(BaseException):
 class Recorder:
     """Stands in for the connection to an API server: gives the answers of a record, and asks after them."""
 
-    dry_run = False
-    requests = 0
+    requests = received = 0
 
-    def __init__(self, log: tuple[Answer, ...], number: int, until: FrameType) -> None:
-        self._log, self._next, self._until = log, 0, until
+    def __init__(self, log: tuple[Answer, ...], number: int, until: FrameType, *, dry_run: bool = False) -> None:
+        self._log, self._next, self._until, self.dry_run = log, 0, until, dry_run
         self.number, self.clock = number, 0.0
         self.asked: Request | None = None
         self.form = Form()
@@ -156,6 +157,10 @@ class Recorder:
         if path.endswith("/namespaces/holdfast/leases"):
             self._leases = [item.number for item in self.last]
         return [item.shown for item in self.last]
+
+    def pages(self, path: str, **selectors: Any) -> list[dict[str, Any]]:
+        """All of a collection is on one page."""
+        return [{"items": self.items(path), "metadata": {}}]
 
     def rows(self, path: str, *, label_selector: str = "", limit: int = 0) -> list[dict[str, str]]:
         """The table of the Nodes."""
@@ -233,7 +238,7 @@ def _deadline(self: Any, seconds: float | None, started: float | None = None) ->
 def _heartbeat(cluster: Any, run: str, holder: str = "", *, required: bool = True) -> Iterator[None]:
     """Later renewals are events of the fleet."""
     try:
-        if run:
+        if run and not cluster.dry_run:
             runs.renew(cluster, run, holder)
     except HoldfastError:
         if required:
@@ -304,8 +309,8 @@ def _in_the_model(recorder: Recorder) -> Iterator[None]:
 
 def _run(call: Call, log: tuple[Answer, ...], number: int) -> tuple[Recorder, Result]:
     """The task up to its next request, or its result."""
-    recorder = Recorder(log, number, sys._getframe())
-    context = Context(call.params)
+    recorder = Recorder(log, number, sys._getframe(), dry_run=call.check_mode)
+    context = Context(call.params, call.check_mode)
     context.__dict__.update(cluster=recorder, management=recorder)
     with _in_the_model(recorder):
         try:

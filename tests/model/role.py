@@ -12,7 +12,7 @@ import importlib
 import json
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _settings
 
 ROLE = Path(__file__).resolve().parents[2] / "roles/rolling_reboot"
@@ -48,6 +48,7 @@ _ROLE = "ansible.builtin.include_role"
 _KEYWORDS = {"name", "register", "when", "loop", "loop_control", "module_defaults", "no_log", "changed_when"}
 _KEYWORDS |= {"check_mode", "delegate_to", "connection", "block", "rescue", "always", "vars", "timeout"}
 _OMIT = object()
+_WHO = {"job": "", "host": "model", "person": "model"}
 # The role gives up on a node that was too late this often, see the action plugin.
 _LATE_AT_MOST = 3
 # Seconds after the last look in which the command is good, as in the action plugin.
@@ -146,7 +147,7 @@ class Role:
         elif action == "ansible.builtin.fail":
             raise Failed(name, _value(options, variables))
         elif action == f"{_OURS}role_settings":
-            result = {"settings": dict(self.settings), "who": {"job": "", "host": "model", "person": "model"}}
+            result = {"settings": dict(self.settings), "who": _WHO}
         else:
             module = action.removeprefix(_OURS)
             if not action.startswith(_OURS):
@@ -252,13 +253,25 @@ class Plan:
     number: int = 0
 
     @property
-    def _key(self) -> str:
+    def key(self) -> str:
         return json.dumps([self.run, self.nodes, dict(self.variables), str(self.path)], sort_keys=True)
 
     def _role(self, node: str = "", **given: Mapping[str, Any]) -> Role:
         usual = {"when": "always", "graceful_shutdown": "ignore", "opt_outs": False, "controller_node": "elsewhere"}
         own = {**usual, "hold_attempts": 2, "run": self.run, "node_name": node, **self.variables}
         return Role(settings(self.path, own), self.path, given)
+
+    def check_mode(self) -> Program:
+        """The plan, in which each node has answered that it needs no reboot."""
+        turn = {"answer": {"needed": ""}, "needed": ""}
+        hosts = [{"host": name, "turn": turn, "settings": self._role(name).settings} for name in self.nodes]
+        params = {"settings": hosts[0]["settings"], "who": _WHO, "hosts": hosts}
+        call = replace(Call("Plan", *operation("reboot_plan", params)), check_mode=True)
+
+        def tasks() -> Tasks:
+            return (yield call)
+
+        return Program(f"plan {self.key}", tasks, self.number)
 
     def begin(self) -> Program:
         def tasks() -> Tasks:
@@ -270,7 +283,7 @@ class Plan:
                 return None
             return variables["__rolling_reboot_begun"]
 
-        return Program(f"begin {self._key}", tasks, self.number)
+        return Program(f"begin {self.key}", tasks, self.number)
 
     def host(self, node: str, begun: Result) -> Program:
         """The passes of the playbook. No node starts one before all nodes are through the one before."""
@@ -288,7 +301,7 @@ class Plan:
                 yield from self._pass("last", node, variables)
             return _turn(variables)
 
-        return Program(f"host {node} {self._key} {json.dumps(begun, sort_keys=True)}", tasks, self.number)
+        return Program(f"host {node} {self.key} {json.dumps(begun, sort_keys=True)}", tasks, self.number)
 
     def _pass(self, name: str, node: str, variables: Variables) -> Tasks:
         variables["__rolling_reboot_pass"] = name
@@ -313,7 +326,7 @@ class Plan:
                 return str(failure)
             return ""
 
-        return Program(f"end {self._key} {json.dumps(hosts, sort_keys=True)}", tasks, self.number)
+        return Program(f"end {self.key} {json.dumps(hosts, sort_keys=True)}", tasks, self.number)
 
 
 def whole(role: Role, file: str, variables: Variables, number: int) -> Program:

@@ -10,11 +10,16 @@ from random import Random
 from model import api
 from model.after import check_the_end
 from model.fleet import Move, Scope, State
+from model.judge import names
+from model.plan import SETTINGS, check_plan
+from model.role import Plan
 
 # Moves until a history counts as endless.
 _MOST = 5000
 # How often a fault comes next, if one can.
 _FAULT = 0.05
+# How often a person plans a rolling reboot, where the scope has one.
+_PLANS = 0.01
 # How often something happens by itself although a program can go on; one of them for each history. A node that comes
 # back at any moment ends most failovers at their begin.
 _EVENTS = (0.01, 0.1, 0.5)
@@ -34,6 +39,8 @@ def walk(scope: Scope, chance: Random) -> tuple[list[str], str]:
         while not state.at_its_end:
             if len(words) == _MOST:
                 return words, f"no end after {_MOST} moves"
+            if isinstance(scope.plans[0], Plan) and chance.random() < _PLANS:
+                check_plan(state, chance.choice(names(state.objects)), **chance.choice(SETTINGS))
             move = _next(state, chance, often)
             words.append(move.words)
             state = move.after

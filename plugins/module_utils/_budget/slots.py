@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +53,17 @@ def reboot_slot(context: Context, params: Params) -> Result:
         **_facts(params, after, waited=0.0),
         "diff": {"before": _shown(before, params["name"]), "after": _shown(after, params["name"])},
     }
+
+
+def refuse_slot(context: Context, params: Params) -> None:
+    """Refuse a slot that no wait brings; the options are those of :func:`reboot_slot`. Other nodes' slots do not count.
+
+    Raises:
+        Refused: For example, too many nodes of the operation have failed.
+    """
+    node = read_node(context.cluster, params["name"])
+    _refuse_in_two_groups(context.cluster, params["group"], params["name"])
+    _SlotRequest(context, params, policy_of(params), node).refuse()
 
 
 def _queue(group: str, policy: Policy, node: Object) -> str:
@@ -110,6 +121,14 @@ class _SlotRequest:
             **self._found(decision),
             "diff": {"before": _shown(self._before, name), "after": _shown(decision.ledger, name)},
         }
+
+    def refuse(self) -> None:
+        """Decide as if the group had only this node and those that have its slots."""
+        ledger = store.ledger_of(store.load(self._cluster, self._params["group"]))
+        self._refuse_past_failures_elsewhere()
+        decision = self._decide(ledger, waiting=False, among={*ledger.slots, self._params["name"]})
+        if decision.outcome == REFUSED and not decision.fills:
+            raise self._refusal(decision)
 
     def _arrived(self) -> None:
         """This node is now at the front of the queue: end the wait, so that it asks for a slot."""
@@ -290,7 +309,7 @@ class _SlotRequest:
             retry_conflicts(lambda: _give_back(self._cluster, {**self._params, "state": "absent"}))
             raise
 
-    def _decide(self, ledger: Ledger, *, waiting: bool) -> Decision:
+    def _decide(self, ledger: Ledger, *, waiting: bool, among: Collection[str] | None = None) -> Decision:
         params = self._params
         seen = self._seen_runs(ledger) if params.get("run") else None
         # After an outage, the run's own sign of life may still be old.
@@ -308,7 +327,7 @@ class _SlotRequest:
             restart=bool(params.get("restart")),
         )
         known = ledger_rules.at_a_glance(ledger, self._policy, request) if waiting else None
-        return known or self._decide_by_nodes(ledger, request)
+        return known or self._decide_by_nodes(ledger, request, among)
 
     def _seen_runs(self, ledger: Ledger) -> runs.Look:
         """The runs. Use the last look while it shows that all runs with a slot are alive."""
@@ -316,10 +335,12 @@ class _SlotRequest:
             self._runs = runs.look(self._cluster)
         return self._runs
 
-    def _decide_by_nodes(self, ledger: Ledger, request: Request) -> Decision:
+    def _decide_by_nodes(self, ledger: Ledger, request: Request, among: Collection[str] | None) -> Decision:
         """Read the Nodes of the group after the ledger: from the table, and as objects if the table is not enough."""
         selector, key = self._policy.selector, self._policy.topology_key
         rows = self._cluster.rows(paths.NODES, label_selector=selector)
+        if among is not None:
+            rows = (row for row in rows if row["Name"] in among)
         members, names = ledger_rules.seen_in_rows(ledger, self._policy, rows, request)
         whole, others = names & members.keys(), names - members.keys()
         nodes: Iterable[Object | None] = (self._cluster.find(paths.node(name)) for name in sorted(whole))

@@ -23,9 +23,8 @@ from .._budget.lifecycle_rules import others_words, still_maintained
 from .._budget.node_claim import node_claim
 from .._budget.operation_rules import is_fresh_id
 from .._drain.drain import pods_on
-from .._drain.rules import NOW, Options
+from .._drain.rules import NEVER, NOW, Options
 from .._holds import leases
-from .._nodes.info import node_info
 from .._nodes.ready import node_ready
 from .._progress.event_rules import waits
 from .._shared.bounds import some
@@ -54,11 +53,11 @@ _AGAIN = "again"
 DrainLook = Callable[[str, Options], Mapping[str, Any]]
 
 
-def reboot_turn(context: Context, params: Params, *, drain: DrainLook | None = None) -> Result:
-    """Wait until a node may be rebooted, and take its slot and its claim; see the module of the same name.
+def admit(context: Context, params: Params, *, drain: DrainLook | None = None) -> Result:
+    """Wait until a node may be rebooted, and take its slot and its claim; see the module ``reboot_turn``.
 
     Args:
-        drain: For a plan: returns the verdict and the blockers of the node's drain.
+        drain: For a plan: returns the verdict and the blockers of the node's drain. ``None`` for a run.
     """
     admission = _Admission(context, params, drain)
     try:
@@ -76,7 +75,7 @@ class _Admission:
     """One request for a turn."""
 
     def __init__(self, context: Context, params: Params, drain: DrainLook | None) -> None:
-        self._drain = drain or self._look_at_drain
+        self._drain = drain
         self._context, self._cluster = context, context.cluster
         settings: Params = params["settings"]
         self._params = {**settings, **params}
@@ -138,7 +137,12 @@ class _Admission:
         while True:
             step = (rules.decision if self._context.check_mode else rules.next_step)(self._facts)
             if self._context.check_mode and step.name != rules.ASK and step.name not in _LOOKS:
-                return self._plan(step)
+                if not rules.gives_back_first(step, self._facts):
+                    return self._plan(step)
+                if why := self._why_no_slot():
+                    return self._planned("planned", why, verdict=NEVER)
+                self._facts = self._facts.given_back()
+                continue
             if step.name in ANSWERS:
                 return self._answer(step)
             self._facts = self._carry_out[step.name](step)
@@ -201,18 +205,32 @@ class _Admission:
         return result_of(seen.name, step.name, step.why, record=record, before=seen.boot_id, after=seen.boot_id)
 
     def _plan(self, step: Step) -> Result:
-        """What a run would do. If the node could start now and still has to be drained, its drain counts too."""
+        """What a run would do.
+
+        If the node could start now, a refusal of its slot counts, too, and its drain if it still has to be drained.
+        """
         self._warn()
         if step.error == "unknown":
             raise Refused(step.why, node=self._settings.node)
         found = rules.plan_of(step, self._facts)
+        if found.verdict == NOW and (why := self._why_no_slot()):
+            found = rules.Verdict(NEVER, why)
         if found.verdict == NOW and "drain" in rules.steps_left(self._facts):
             found = self._plan_with_drain(found)
         return self._planned("planned", found.why, verdict=found.verdict)
 
+    def _why_no_slot(self) -> str:
+        """Why the node gets no slot however long it waits; empty if it may get one."""
+        try:
+            self._work.refuse_slot(self._budget.group, **self._slot_options(wait_timeout=0))
+        except Refused as error:
+            return error.message
+        return ""
+
     def _plan_with_drain(self, found: rules.Verdict) -> rules.Verdict:
         params = self._params
         options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
+        assert self._drain is not None
         drain = self._drain(self._settings.node, options)
         blockers = self._selected(drain["blockers"], params.get("pod_selector"))
         refused = [item for item in blockers if item.get("pdb")]
@@ -229,10 +247,6 @@ class _Admission:
             return list(blockers)
         names = {pod.full_name for pod in pods_on(self._cluster, self._settings.node, selector)}
         return [item for item in blockers if f"{item['namespace']}/{item['name']}" in names]
-
-    def _look_at_drain(self, name: str, options: Options) -> Mapping[str, Any]:
-        drain: Mapping[str, Any] = node_info(self._context, {"name": name, **vars(options)})["nodes"][0]["drain"]
-        return drain
 
     def no_plan(self, error: HoldfastError) -> Result:
         """The plan's entry for a node that it can't judge."""
@@ -434,19 +448,13 @@ class _Admission:
         return replace(facts, has_slot=True)
 
     def _ask_for_slot(self, *, wait_timeout: int) -> None:
+        self._work.slot(self._budget.group, "present", **self._slot_options(wait_timeout=wait_timeout))
+
+    def _slot_options(self, *, wait_timeout: int) -> dict[str, Any]:
         params, budget = self._params, self._budget
-        self._work.slot(
-            budget.group,
-            "present",
-            **budget.policy,
-            operation_group=budget.counted_in,
-            max_failed=params["max_failed"],
-            count_others=params["count_others"],
-            unhealthy_grace=params["unhealthy_grace"],
-            pause=params.get("pause", 0),
-            restart=params["restart"],
-            wait_timeout=wait_timeout,
-        )
+        names = ("max_failed", "count_others", "unhealthy_grace", "restart")
+        more = {"operation_group": budget.counted_in, "pause": params.get("pause", 0), "wait_timeout": wait_timeout}
+        return {**budget.policy, **{name: params[name] for name in names}, **more}
 
     def _take_over(self, step: Step) -> Facts:
         """Take over the slot and the claim of a dead run on a node that is not rebooted now. Then return them."""

@@ -276,10 +276,22 @@ class Facts:
             return WAITING
         return WAITING if self.midway or self.node.others_work or self._is_needed else LOOKING
 
+    @property
+    def gives_back(self) -> bool:
+        """A hold forbids the reboot that an earlier run began, and it is not too late to give the node back."""
+        return self.midway and bool(self.why_later) and not self.node.past_holds(self.settings.operation)
+
     # What the steps of the admission change.
 
     def looked(self, seen: Seen) -> Facts:
         return replace(self, seen=seen)
+
+    def given_back(self) -> Facts:
+        """For a plan: the facts after a run has given the node back because of a hold."""
+        node = self.node
+        record = replace(node.record, phase="hold", result="")
+        cordoned_by = node.cordoned_by if node.keeps_cordon else ""
+        return self.looked(replace(node, cordoned_by=cordoned_by, slot=None, claim=None, record=record))
 
     def stale(self) -> Facts:
         """After a wait: the node and the canaries have to be looked at again."""

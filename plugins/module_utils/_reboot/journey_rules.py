@@ -166,6 +166,11 @@ class Verdict:
     why: str
 
 
+def gives_back_first(step: Step, facts: Facts) -> bool:
+    """Whether a run takes over a node only to give it back. It then decides about the node that it has given back."""
+    return step.name in (TAKE_SLOT, BEFORE_SLOT) and facts.gives_back
+
+
 def plan_of(step: Step, facts: Facts) -> Verdict:
     """What a run would do, from its first step that changes something, or from its answer.
 
@@ -382,7 +387,7 @@ def _held(facts: Facts) -> Step | None:
         return None
     if facts.claimed and not facts.midway:
         return Step(LEAVE, why, record="hold")
-    if facts.claimed and not facts.node.past_holds(facts.settings.operation):
+    if facts.claimed and facts.gives_back:
         return Step(PUT_BACK, why, record="hold")
     if facts.midway and not facts.claimed:
         # First take over the slot and the claim of the other run.

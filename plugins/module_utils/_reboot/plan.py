@@ -10,10 +10,10 @@ from typing import Any
 
 from .._api.errors import InvalidInput
 from .._api.runner import Context, Params, Result
-from .admit import reboot_turn
+from .admit import admit
 from .begin import enter
 from .end_rules import entry_of, left_over, line_of, plan_words, required_of, stats_of, summary_of
-from .snapshot import Snapshot
+from .snapshot import Snapshot, planning
 
 
 def reboot_plan(context: Context, params: Params) -> Result:
@@ -23,15 +23,14 @@ def reboot_plan(context: Context, params: Params) -> Result:
     if not params["hosts"]:
         raise InvalidInput("There is no host to plan. Check rolling_reboot_hosts and --limit.")
     snapshot = Snapshot(context.cluster, set(names.values()))
-    planning = Context(params, True, context.warn, context.say)
-    vars(planning)["cluster"] = snapshot
-    begun = enter(planning, params, names) if hosts else {"operation": "", "run": ""}
+    within = planning(context, params, snapshot)
+    begun = enter(within, params, names) if hosts else {"operation": "", "run": ""}
     entries: dict[str, Mapping[str, Any]] = {}
     for host in params["hosts"]:
         turn = host["turn"]
         entry = entry_of(host, check_mode=True)
         if entry is None and host["settings"] and "answer" in turn:
-            entry = _plan(planning, params, host, begun, snapshot)
+            entry = _plan(within, params, host, begun, snapshot)
         if entry is not None:
             entries[host["host"]] = entry
     silent = [host["host"] for host in params["hosts"] if host["host"] not in entries]
@@ -71,5 +70,5 @@ def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Para
         "pods": settings["block_pods"],
         "alerts": params.get("alerts"),
     }
-    turn = reboot_turn(context, options, drain=snapshot.drain)
+    turn = admit(context, options, drain=snapshot.drain)
     return {**turn["result"], "required": required_of(turn["result"], turn["needed"])}

@@ -12,6 +12,7 @@ from typing import Any
 from .._api import paths
 from .._api.cluster import Cluster
 from .._api.objects import Object
+from .._api.runner import Context, Params
 from .._drain import cordon_rules
 from .._drain.drain import budgets_of
 from .._drain.rules import Drains, Options
@@ -60,6 +61,12 @@ class Snapshot:
         selectors = {"field_selector": field_selector, "label_selector": label_selector}
         key = ("items", path, field_selector, label_selector)
         return iter(self._answer(key, lambda: list(self._cluster.items(path, **selectors))))
+
+    def replace(self, path: str, body: Object) -> Object:
+        """Send a dry run. After it, the plan reads what a run would have written."""
+        found = self._cluster.replace(path, body)
+        self._answers["find", path] = [found]
+        return found
 
     def rows(self, path: str, *, label_selector: str = "", limit: int = 0) -> Iterator[Mapping[str, Any]]:
         key = ("rows", path, label_selector, str(limit))
@@ -112,6 +119,13 @@ class Snapshot:
         for item in self._cluster.items(paths.PODS, field_selector="spec.nodeName!="):
             if item["spec"].get("nodeName") in self._names:
                 yield item
+
+
+def planning(context: Context, params: Params, snapshot: Snapshot) -> Context:
+    """The context of a plan, which asks the snapshot."""
+    found = Context(params, True, context.warn, context.say)
+    vars(found)["cluster"] = snapshot
+    return found
 
 
 def _first(rows: Iterator[Any], limit: int) -> list[Any]:

@@ -18,7 +18,7 @@ from .._budget import claims, lifecycle, lifecycle_rules
 from .._budget.claim_rules import PURPOSE
 from .._budget.node_operation import node_operation
 from .._budget.node_operation_rules import stays_cordoned
-from .._budget.slots import reboot_slot
+from .._budget.slots import reboot_slot, refuse_slot
 from .._drain import cordon
 from .._nodes import opt_outs
 from .silences import Silences
@@ -67,10 +67,16 @@ class Work:
 
     def slot(self, group: str, state: str, **options: Any) -> Result:
         """Take the slot, return it, or record a failure in it."""
-        params = {**_NO_POLICY, "name": self.node, "group": group, "state": state, **self._ids, **options}
-        found = reboot_slot(self.context, params)
+        found = reboot_slot(self.context, self._slot_params(group, state, options))
         self.changed |= found["changed"]
         return found
+
+    def refuse_slot(self, group: str, **options: Any) -> None:
+        """Refuse a slot that no wait brings."""
+        refuse_slot(self.context, self._slot_params(group, "present", options))
+
+    def _slot_params(self, group: str, state: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {**_NO_POLICY, "name": self.node, "group": group, "state": state, **self._ids, **options}
 
     def uncordon(self, *, phase: str = "", claimed: bool = True) -> Result:
         """Undo our cordon; return its result, and as ``freed`` whether that made the node schedulable.

@@ -33,10 +33,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
     fail,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import admit
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import Facts, Settings
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusal_rules import Canaries
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.snapshot import Snapshot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn as module
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -1248,7 +1249,7 @@ class TestPlanOfANodeWhoseDrainIsBlocked:
     def plan(self, cluster, monkeypatch):
         def plan(*blockers, **options):
             drain = {"verdict": "never", "blockers": list(blockers)}
-            monkeypatch.setattr(admit, "node_info", lambda *_arguments: {"nodes": [{"drain": drain}]})
+            monkeypatch.setattr(Snapshot, "drain", lambda *_arguments: drain)
             return turn(cluster, check_mode=True, **options)["result"]["verdict"]
 
         return plan
