@@ -347,6 +347,11 @@ def test_a_node_that_never_comes_back_stays_cordoned_and_stops_the_rest(rolling,
     assert not rolling.world.cordoned(other)
     assert rolling.boot_id(other) == before[other]
 
+    # A run that resumes the operation would stop, and the plan says so.
+    plan = rolling.run(names, "--check", operation="lost", command_tasks=die).good()
+    assert {entry["name"]: entry["verdict"] for entry in plan.report["nodes"]} == dict.fromkeys(names, "never")
+    assert f"1 node failed in this operation and max_failed is 0: {lost}" in plan.detail(other)
+
     # The node is back, repaired by a person: the next run clears the slot.
     rolling.world.set_condition(lost, "Ready", "True", "Back")
     rolling.world.cluster.merge(f"/api/v1/nodes/{lost}/status", {"status": {"nodeInfo": {"bootID": "another"}}})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from random import Random
 
 import pytest
@@ -14,17 +15,20 @@ from examples import share
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from model import api
+from model.after import forget
 from model.__main__ import scope_of
 from model.api import NOT_FOUND, Answer
 from model.explore import explore
 from model.failover import COMMAND, METAL3
 from model.fleet import FAULTS, Scope
 from model.machine import Machine
+from model.plan import CLOSED, check_plan, check_plans
 from model.programs import Call, Program, first_place
 from model.role import ROLE, Plan, UnknownTask
 from model.walk import walk
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import journey_rules
 
 
 def one_node(path=ROLE, **faults):
@@ -65,6 +69,28 @@ def test_every_history_of_one_run_keeps_all_promises(fault):
 
     assert not found.broken, found
     assert (found.whole, found.ends > 0) == (True, True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("faults", [("death",), ("pause", "hold")])
+def test_in_every_state_a_plan_says_what_a_run_does(faults):
+    found = explore(one_node(**dict.fromkeys(faults, 1)), check=check_plans)
+    assert not found.broken, str(found)
+    assert found.whole
+
+
+@pytest.mark.parametrize("settings", [{"when": "required"}, {"windows": CLOSED}], ids=str)
+def test_while_a_node_is_held_a_plan_says_what_a_run_does(settings):
+    found = explore(one_node(hold=1), check=partial(check_plan, name="alfa", **settings))
+    assert not found.broken, str(found)
+
+
+def test_a_plan_that_forgets_the_holds_is_found(monkeypatch):
+    monkeypatch.setattr(journey_rules, "plan_of", lambda *_given: journey_rules.Verdict("now", ""))
+    forget()
+    found = explore(one_node(hold=1), check=partial(check_plan, name="alfa"))
+    forget()
+    assert found.broken.startswith("a plan of alfa says now (), and a run ends: waits for leases")
 
 
 def reached(first):

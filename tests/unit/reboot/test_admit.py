@@ -31,6 +31,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
     Member,
     Slot,
     fail,
+    operation_entry,
+    with_entry,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import admit
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import Facts, Settings
@@ -1236,6 +1238,77 @@ def test_a_plan_writes_nothing(cluster, prepare, verdict, why):
     assert why in found["detail"]
     assert cluster.writes == []
     assert json.dumps(cluster.objects, sort_keys=True) == before
+
+
+class TestPlanOfANodeWhoseSlotIsRefused:
+    """No wait would help, so the plan says never, as the run stops."""
+
+    @staticmethod
+    def plan(cluster, **options):
+        before = json.dumps(cluster.objects, sort_keys=True)
+        found = turn(cluster, check_mode=True, **options)["result"]
+        assert json.dumps(cluster.objects, sort_keys=True) == before
+        return found["verdict"], found["detail"]
+
+    @pytest.mark.parametrize("group", ["default", "first"])
+    def test_too_many_have_failed(self, cluster, group):
+        node = Member("node-2", ready=False, unschedulable=False, boot_id="boot-1")
+        cluster.node("node-2", ready=False)
+        cluster.ledger(group, fail(Ledger(), node, "kernel", "it broke"))
+        where = {} if group == "default" else {"operation_group": group}
+        verdict, why = self.plan(cluster, **where)
+        assert verdict == "never"
+        assert "1 node failed in this operation and max_failed is 0: node-2 (it broke)" in why
+        assert self.plan(cluster, max_failed=1, **where) == ("now", "rolling_reboot_when is always")
+
+    def test_a_run_tries_a_node_that_failed_and_is_healthy_again(self, cluster):
+        ledger = fail(Ledger(), Member("node-1", ready=True, unschedulable=False), "kernel", "it broke")
+        cluster.ledger(ledger=with_entry(ledger, {**operation_entry(ledger, "kernel"), "seen": AT, "unfinished": True}))
+        assert self.plan(cluster) == ("now", "rolling_reboot_when is always")
+
+    def test_it_is_not_in_the_group(self, cluster):
+        verdict, why = self.plan(cluster, selector="pool=other")
+        assert verdict == "never"
+        assert "does not match the group's selector" in why
+
+    def test_the_group_is_paused(self, cluster):
+        verdict, why = self.plan(cluster, max_unavailable="0")
+        assert verdict == "never"
+        assert "the group is paused" in why
+
+    def test_a_full_budget_becomes_free(self, cluster):
+        cluster.ledger(ledger=slot("another", node="node-2"))
+        cluster.node("node-2", ready=False)
+        assert self.plan(cluster) == ("now", "rolling_reboot_when is always")
+
+
+class TestPlanOfAHeldNodeThatADeadRunLeft:
+    """A run gives the node back first. Then it decides about a node whose reboot has not begun."""
+
+    @pytest.fixture
+    def cluster(self, cluster):
+        cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record("drain"))
+        cluster.hold()
+        return cluster
+
+    @pytest.mark.parametrize(("needed", "verdict"), [("a kernel", "later"), ("", "not needed")])
+    def test_its_reboot_may_no_longer_be_needed(self, cluster, needed, verdict):
+        answer = {"needed": needed, "boot_id": "boot-1"}
+        found = turn(cluster, check_mode=True, when="required", answer=answer)["result"]
+        assert found["verdict"] == verdict
+
+    def test_the_run_does_what_the_plan_says(self, cluster):
+        found = turn(cluster, when="required", answer={"needed": "", "boot_id": "boot-1"})
+        assert (found["step"], found["why"]) == ("skipped", "no reboot is required")
+        assert not cluster.cordoned()
+
+    def test_its_slot_is_refused(self, cluster):
+        node = Member("node-2", ready=False, unschedulable=False, boot_id="boot-1")
+        cluster.node("node-2", ready=False)
+        cluster.ledger(ledger=fail(Ledger(), node, "kernel", "it broke"))
+        found = turn(cluster, check_mode=True, when="required", answer={"needed": ""})["result"]
+        assert found["verdict"] == "never"
+        assert "max_failed is 0" in found["detail"]
 
 
 BOUND = {"namespace": "shop", "name": "web", "verdict": "never", "reason": "its budget", "pdb": "web"}
