@@ -879,18 +879,24 @@ def test_a_plan_and_a_run_never_differ(known, put_off):
 
 def outcome(known):
     """The answer of a run in which nothing changes; the wait for holders, where it would not end."""
-    world = World(known, [])
+    world, node = World(known, []), known.node
     while True:
         step = next_step(world.known)
+        if step.error == "held":
+            # The run has given the node back, and may not try it again.
+            return rules.AWAIT_HOLDERS
         if step.name in ANSWERS or step.name == rules.AWAIT_HOLDERS:
             return step.name
         if step.name == "look":
-            claimed_, node = world.known.claimed, known.node
+            claimed_ = world.known.claimed
             # What a dead run left is gone once this run has returned it.
             clean = replace(node, slot=None, claim=None, cordoned_by="") if world.known.taken_over else node
             world.known = world.known.looked(replace(node, slot=MINE) if claimed_ else clean)
         elif step.name == "look_at_window":
             world.known = replace(world.known, window=known.window)
+        elif step.name == "put_back" and world.known.gives_back:
+            node = world.known.given_back().node
+            world.known = world.known.after_attempt(step.why)
         elif step.name in ("put_back", "leave", "unclaim") and world.known.restores is None:
             return rules.SKIPPED if step.name == "leave" and step.record != "hold" else rules.PUT_OFF
         else:
