@@ -835,6 +835,7 @@ def test_steps_are_in_their_order_and_end_with_the_node_given_back(known):
 
 
 @example(facts(seen=midway("cordon", excluded=True, ready=False)), False)
+@example(facts({"when": "required"}, midway("cordon", held="by a job"), answer=Answer("")), False)
 @given(everything, st.booleans())
 def test_a_plan_and_a_run_never_differ(known, put_off):
     """What a plan says of a node that nobody works on is what becomes of it in a run in which nothing changes."""
