@@ -7,26 +7,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model import api, programs
+from model import api, host, programs
 from model.api import Objects
 from model.deletion import machine_path
 from model.failover import FailoverPlan
-from model.fleet import FAULTS, AnyPlan, Run, State
+from model.fleet import FAULTS, HISTORY, AnyPlan, Run, State
 from model.guard import GuardPlan
-from model.host import has_key, host_path
 from model.judge import ledgers, must, names, node_path, record_of, slot_of, tainted
 from model.plan import forget as forget_plans
 from model.programs import Call, Program, Tasks, first_place
 from model.role import Plan, operation
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CLAIM,
     CORDON,
     EXCLUDE,
     FAILOVER,
     LIFECYCLE_CONDITIONS,
-    NAMESPACE,
     OPT_OUTS,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
@@ -38,13 +36,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.audit_rules import unfinished_of
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import AUDIT
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import WENT
 
 _MOST = 2000
 # Seconds, longer than anything takes in the model.
 _PATIENT = 900
-_HISTORY = paths.one(paths.config_maps(NAMESPACE), AUDIT)
 _checked: set[int] = set()
 
 
@@ -65,10 +61,10 @@ def check_the_end(state: State) -> None:
     first = state.runs[0].plan
     for name, plan in {run.plan.node: run.plan for run in state.runs if isinstance(run.plan, FailoverPlan)}.items():
         # A run may have the name of an earlier one.
-        _judge_back(_alone(state, _back(plan.run, name)), name)
+        _judge_back(_alone(state, _back(state, plan.run, name)), name)
         # A node that is down is failed over, and one that is back is refused. Then the way back has to be free.
         state = _alone(state, FailoverPlan(f"last/{name}", name, ways=plan.ways, patience=_PATIENT))
-        state = _judge_back(_alone(state, _back(f"back/{name}", name)), name)
+        state = _judge_back(_alone(state, _back(state, f"back/{name}", name)), name)
     for plan in {run.plan.node: run.plan for run in state.runs if isinstance(run.plan, GuardPlan)}.values():
         if machine_path(plan.node) in state.objects:
             state = _alone(state, GuardPlan("last", plan.node, path=plan.path))
@@ -84,8 +80,11 @@ def check_the_end(state: State) -> None:
         _judge_excluded(excluded.objects, ended.objects)
 
 
-def _back(run: str, node: str) -> FailoverPlan:
-    return FailoverPlan(run, node, back=True, patience=_PATIENT)
+def _back(state: State, run: str, node: str) -> FailoverPlan:
+    # Without the history, a person says which host is the node's machine.
+    named = {"bare_metal_host": node, "bare_metal_host_namespace": host.NAMESPACE}
+    asked = host.host_path(node) in state.objects and state.objects["judge"].content.get("forgotten")
+    return FailoverPlan(run, node, back=True, patience=_PATIENT, variables=named if asked else {})
 
 
 def _alone(state: State, plan: AnyPlan) -> State:
@@ -135,8 +134,8 @@ def _judge_back(state: State, name: str) -> State:
     ours = [mark for mark, record in marks.items() if PURPOSE not in (record.get("owner"), record.get("purpose"))]
     must(not ours, f"{name} is left with {ours} after its recovery")
     must(marks or not node_rules.unschedulable(node.content), f"{name} is left cordoned after its recovery")
-    must(not has_key(objects.get(host_path(name))), f"the key of {name} is left after its recovery")
-    history = objects[_HISTORY].content["data"] if _HISTORY in objects else {}
+    must(not host.has_key(objects.get(host.host_path(name))), f"the key of {name} is left after its recovery")
+    history = objects[HISTORY].content["data"] if HISTORY in objects else {}
     must(name not in unfinished_of(history), f"{name} is not back in the history after its recovery")
     return state
 

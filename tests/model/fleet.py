@@ -30,6 +30,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import no
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import FAILOVER, NAMESPACE, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import AUDIT
 
 ZONE = "zone"
 _NODES = f"{paths.NODES}/"
@@ -40,7 +41,9 @@ _HOLDS = paths.leases("team") + "/"
 _QUIET = ("/pods", "/poddisruptionbudgets", "/volumeattachments", "/api/v1/namespaces/holdfast")
 AnyPlan = Plan | FailoverPlan | GuardPlan
 # The faults; docs/testing.md describes them.
-FAULTS = ("death", "pause", "outage", "crash", "hang", "hold", "stuck", "lost")
+FAULTS = ("death", "pause", "outage", "crash", "hang", "hold", "stuck", "lost", "forgotten")
+# The ConfigMap with the failovers.
+HISTORY = paths.one(paths.config_maps(NAMESPACE), AUDIT)
 # How old the sign of life of a run can be, in seconds: fresh; older than the start of another run; so old that the run
 # counts as dead; and so old that other runs no longer wait for it.
 _AGES = (0, 2, 100, 200)
@@ -489,6 +492,10 @@ class State:
         for number, run in enumerate(self.runs):
             if run.status == "awake" and not run.over:
                 yield from self._faults_of(number, run)
+        if self._may("forgotten") and HISTORY in self.objects:
+            known = {**self.objects["judge"].content, "forgotten": True}
+            left = api.write(api.write(self.objects, HISTORY, None), "judge", known)
+            yield self._fault("forgotten", "the history of failovers is deleted", objects=left)
         for name in names(self.objects):
             if self._may("crash") and self.objects[f"machine/{name}"].content["up"]:
                 yield self._fault("crash", f"{name} fails", objects=self._changed(f"machine/{name}", up=False))

@@ -29,11 +29,13 @@ def one_failover(*, ways=(COMMAND,), deletes=False, **faults):
         {"hold": 1},
         {"stuck": 1},
         {"lost": 1},
+        {"forgotten": 1},
         {"deletes": True, "death": 1},
         pytest.param({"deletes": True, "death": 1, "lost": 1}, marks=pytest.mark.long),
         {"ways": (METAL3,), "hold": 1},
         pytest.param({"ways": (METAL3,), "death": 1}, marks=pytest.mark.long),
         pytest.param({"ways": (METAL3,), "lost": 1}, marks=pytest.mark.long),
+        pytest.param({"ways": (METAL3,), "forgotten": 1}, marks=pytest.mark.long),
     ],
     ids=str,
 )

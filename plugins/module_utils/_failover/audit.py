@@ -14,7 +14,7 @@ from typing import Any
 
 from .._api import paths
 from .._api.cluster import Cluster
-from .._api.errors import NotFound
+from .._api.errors import ApiFailure, NotFound
 from .._api.names import COLLECTION, MANAGED_BY, NAMESPACE
 from .._api.objects import Object
 from .._api.times import to_text
@@ -105,7 +105,11 @@ def _load(cluster: Cluster) -> Object | None:
 
 def _store(cluster: Cluster, before: Object | None, data: Mapping[str, str]) -> None:
     if before is not None:
-        cluster.replace(paths.one(paths.config_maps(NAMESPACE), AUDIT), {**before, "data": dict(data)})
+        try:
+            cluster.replace(paths.one(paths.config_maps(NAMESPACE), AUDIT), {**before, "data": dict(data)})
+        except NotFound as error:
+            # Someone has deleted it since it was read. Decide again, and make another one.
+            raise ApiFailure(error.message, status=409) from error
         return
     ensure_namespace(cluster)
     metadata = {"name": AUDIT, "namespace": NAMESPACE, "labels": {MANAGED_BY: COLLECTION}}

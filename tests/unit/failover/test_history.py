@@ -94,6 +94,21 @@ def test_a_run_whose_history_can_not_be_written_returns_its_claim(cluster, monke
     assert ("claim" in cluster.marks(), cluster.marks()["failover"]["phase"]) == (False, "fence")
 
 
+def test_a_history_that_is_deleted_before_a_write_is_made_again(cluster, monkeypatch):
+    load = audit._load
+
+    def deleted(found):
+        before = load(found)
+        if before:
+            found.objects.pop(AUDIT)
+            monkeypatch.undo()
+        return before
+
+    monkeypatch.setattr(audit, "_load", deleted)
+    assert Play(cluster).go()["result"] == "moved"
+    assert entry(cluster)["result"] == "moved"
+
+
 def test_a_run_that_is_killed_between_its_last_two_writes_leaves_its_record(cluster):
     """Otherwise nothing would correct the history."""
 

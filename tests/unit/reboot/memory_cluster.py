@@ -76,6 +76,8 @@ class MemoryCluster:
         return self._store("POST", place, body, body)
 
     def replace(self, path, body):
+        if path not in self.objects:
+            raise NotFound(f"PUT {path}: not found", path=path)
         self._compare(path, body)
         return self._store("PUT", path, body, body)
 
