@@ -113,8 +113,9 @@ def test_a_plan_fits_on_a_screen_and_asks_once_for_all_nodes(plan, api, tmp_path
     assert len(lines) <= 30
     assert len([line for line in lines if line.startswith("TASK [")]) == 3
     listed = [path for path in api.asked if path in ("/api/v1/nodes", "/api/v1/pods")]
-    # How many Nodes there are, all of them, the control plane by its two labels, and whether there is another one.
-    assert sorted(listed) == ["/api/v1/nodes"] * 5 + ["/api/v1/pods"]
+    # How many Nodes there are, all of them, the group as a table, the control plane by its two labels, and whether
+    # there is another one.
+    assert sorted(listed) == ["/api/v1/nodes"] * 6 + ["/api/v1/pods"]
     report = json.loads((tmp_path / "report.json").read_text())
     assert [(node["name"], node["verdict"]) for node in report["nodes"]] == [(name, "now") for name in NAMES]
     assert report["api"]["requests"] == len(api.asked)

@@ -56,10 +56,10 @@ def reboot_slot(context: Context, params: Params) -> Result:
 
 
 def refuse_slot(context: Context, params: Params) -> None:
-    """Refuse a slot that no wait brings; the options are those of :func:`reboot_slot`. Other nodes' slots do not count.
+    """Raise an error if no wait brings the node a slot. The options are those of :func:`reboot_slot`.
 
     Raises:
-        Refused: For example, too many nodes of the operation have failed.
+        Refused: For example, too many nodes of the operation have failed. A full budget is no refusal.
     """
     node = read_node(context.cluster, params["name"])
     _refuse_in_two_groups(context.cluster, params["group"], params["name"])
@@ -123,11 +123,15 @@ class _SlotRequest:
         }
 
     def refuse(self) -> None:
-        """Decide as if the group had only this node and those that have its slots."""
+        """Decide as if the group had only this node and those that have the group's slots."""
+        name, run = self._params["name"], self._params.get("run") or ""
         ledger = store.ledger_of(store.load(self._cluster, self._params["group"]))
+        # The run returns the slots of the nodes that it resumes before this node asks for one.
+        others = {key: slot for key, slot in ledger.slots.items() if key == name or not run or slot.run != run}
+        ledger = replace(ledger, slots=others)
         self._refuse_past_failures_elsewhere()
-        decision = self._decide(ledger, waiting=False, among={*ledger.slots, self._params["name"]})
-        if decision.outcome == REFUSED and not decision.fills:
+        decision = self._decide(ledger, waiting=False, among={*others, name})
+        if decision.outcome == REFUSED and (not decision.fills or name in decision.ledger.slots):
             raise self._refusal(decision)
 
     def _arrived(self) -> None:
@@ -344,7 +348,7 @@ class _SlotRequest:
         members, names = ledger_rules.seen_in_rows(ledger, self._policy, rows, request)
         whole, others = names & members.keys(), names - members.keys()
         nodes: Iterable[Object | None] = (self._cluster.find(paths.node(name)) for name in sorted(whole))
-        if len(whole) > _MANY:
+        if among is None and len(whole) > _MANY:
             nodes = self._cluster.items(paths.NODES, label_selector=selector)
         read = [ledger_rules.member(node, key) for node in nodes if node]
         group = [*(item for name, item in members.items() if name not in whole), *(m for m in read if m.name in whole)]

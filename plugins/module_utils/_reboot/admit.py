@@ -50,14 +50,14 @@ _ERRORS: dict[str, type[HoldfastError]] = {"not_found": NotFound, "held": Held, 
 _AGAIN = "again"
 
 
-DrainLook = Callable[[str, Options], Mapping[str, Any]]
+DrainLook = Callable[..., Mapping[str, Any]]
 
 
 def admit(context: Context, params: Params, *, drain: DrainLook | None = None) -> Result:
     """Wait until a node may be rebooted, and take its slot and its claim; see the module ``reboot_turn``.
 
     Args:
-        drain: For a plan: returns the verdict and the blockers of the node's drain. ``None`` for a run.
+        drain: For a plan: returns the verdict and the blockers of the node's drain, as ``Snapshot.drain`` does.
     """
     admission = _Admission(context, params, drain)
     try:
@@ -69,6 +69,11 @@ def admit(context: Context, params: Params, *, drain: DrainLook | None = None) -
         # The cleanup after the failure depends on how far the request came.
         error.fields.update(admission.progress())
         raise
+
+
+def no_plan(context: Context, params: Params, error: HoldfastError) -> Result:
+    """The plan of a node that can't be judged."""
+    return _Admission(context, params, None).no_plan(error)
 
 
 class _Admission:
@@ -231,7 +236,8 @@ class _Admission:
         params = self._params
         options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
         assert self._drain is not None
-        drain = self._drain(self._settings.node, options)
+        selects = bool(params.get("pod_selector") or params.get("delete_selector"))
+        drain = self._drain(self._settings.node, options, every=selects)
         blockers = self._selected(drain["blockers"], params.get("pod_selector"))
         refused = [item for item in blockers if item.get("pdb")]
         if params["disable_eviction"]:

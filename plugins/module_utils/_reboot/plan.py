@@ -59,6 +59,7 @@ def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Para
         "name": settings["node_name"],
         "settings": settings,
         "operation": begun["operation"],
+        "operation_group": begun["group"],
         "run": begun["run"],
         "inventory_host": host["host"],
         "play": "only",

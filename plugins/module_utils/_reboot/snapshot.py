@@ -39,7 +39,9 @@ class Snapshot:
         self._cluster, self._names = cluster, frozenset(names)
         self._answers: dict[tuple[str, ...], list[Any]] = {}
         self._of_nodes: dict[tuple[str, ...], dict[str, list[Object]]] = {}
-        self._drains: dict[Options, Drains] = {}
+        self._drains: dict[tuple[Options, int | None], Drains] = {}
+        # What dry runs would have written: collection -> name -> object.
+        self._written: dict[str, dict[str, Object]] = defaultdict(dict)
         self._whole = self._is_most()
 
     def __getattr__(self, name: str) -> Any:
@@ -60,12 +62,18 @@ class Snapshot:
             return iter(self._all_of(path, field, rest, label_selector).get(name, ()))
         selectors = {"field_selector": field_selector, "label_selector": label_selector}
         key = ("items", path, field_selector, label_selector)
-        return iter(self._answer(key, lambda: list(self._cluster.items(path, **selectors))))
+        found = self._answer(key, lambda: list(self._cluster.items(path, **selectors)))
+        written = self._written.get(path)
+        return (written.get(item["metadata"]["name"], item) for item in found) if written else iter(found)
 
     def replace(self, path: str, body: Object) -> Object:
         """Send a dry run. After it, the plan reads what a run would have written."""
+        # After a conflict, the next attempt must read it again.
+        self._answers.pop(("find", path), None)
         found = self._cluster.replace(path, body)
         self._answers["find", path] = [found]
+        folder, _slash, name = path.rpartition("/")
+        self._written[folder][name] = found
         return found
 
     def rows(self, path: str, *, label_selector: str = "", limit: int = 0) -> Iterator[Mapping[str, Any]]:
@@ -75,11 +83,12 @@ class Snapshot:
             self._answer(key, lambda: _first(self._cluster.rows(path, label_selector=label_selector, **more), limit))
         )
 
-    def drain(self, name: str, options: Options) -> dict[str, Any]:
-        """The drain of a node: its ``verdict`` and the worst of its ``blockers``."""
-        if options not in self._drains:
-            self._drains[options] = self._all_drains(options)
-        return self._drains[options].of(name)
+    def drain(self, name: str, options: Options, *, every: bool = False) -> dict[str, Any]:
+        """The drain of a node: its ``verdict`` and the worst of its ``blockers``, or every blocker."""
+        key = (options, None if every else _NAMED)
+        if key not in self._drains:
+            self._drains[key] = self._all_drains(*key)
+        return self._drains[key].of(name)
 
     def _is_most(self) -> bool:
         """Whether one query over all nodes is cheaper than one for each node of the plan."""
@@ -105,8 +114,8 @@ class Snapshot:
             self._of_nodes[key] = found
         return self._of_nodes[key]
 
-    def _all_drains(self, options: Options) -> Drains:
-        found = Drains(budgets_of(self._cluster), options, _NAMED)
+    def _all_drains(self, options: Options, named: int | None) -> Drains:
+        found = Drains(budgets_of(self._cluster), options, named)
         for item in self._pods():
             found.add(item)
         return found

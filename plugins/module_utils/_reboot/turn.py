@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from .._api.errors import HoldfastError
 from .._api.runner import Context, Params, Result
 from .._budget import operations
-from .admit import admit
+from .admit import admit, no_plan
 from .snapshot import Snapshot, planning
 
 
@@ -15,9 +16,25 @@ def reboot_turn(context: Context, params: Params) -> Result:
     """Wait until a node may be rebooted, and take its slot and its claim; see the module of the same name."""
     if not context.check_mode:
         return admit(context, params)
-    settings, snapshot = params["settings"], Snapshot(context.cluster, {params["name"]})
-    plan = planning(context, params, snapshot)
-    # The task that began the operation has stored nothing. What a run stores then counts here, too.
-    ids = {"operation": params["operation"], "run": params["run"], "nodes": [params["name"]], "forks": None}
-    operations.enter(plan, {**{name: settings[name] for name in ("group", "restart", "adopt_within")}, **ids})
+    try:
+        snapshot = Snapshot(context.cluster, {params["name"]})
+        plan = planning(context, params, snapshot)
+        _enter(plan, params)
+    except HoldfastError as error:
+        return no_plan(context, params, error)
     return admit(plan, params, drain=snapshot.drain)
+
+
+def _enter(plan: Context, params: Params) -> None:
+    """Enter the operation. The task that began it has stored nothing, and what a run stores then counts."""
+    settings = params["settings"]
+    options = {
+        "group": params.get("operation_group") or settings["group"],
+        "operation": params["operation"],
+        "run": params["run"],
+        "nodes": [params["name"]],
+        "restart": settings["restart"],
+        "adopt_within": settings["adopt_within"],
+        "forks": None,
+    }
+    operations.enter(plan, options)

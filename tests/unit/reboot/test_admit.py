@@ -1276,6 +1276,42 @@ class TestPlanOfANodeWhoseSlotIsRefused:
         assert verdict == "never"
         assert "the group is paused" in why
 
+    def test_its_slot_of_another_operation_has_failed(self, cluster):
+        cluster.ledger(ledger=slot(operation="old", state="failed", reason="it broke"))
+        verdict, why = self.plan(cluster)
+        assert verdict == "never"
+        assert "Run holdfast.kubernetes.doctor" in why
+
+    def test_the_operation_is_in_another_group(self, cluster):
+        """A run enters it there, and then the failure of this node no longer counts."""
+        ledger = fail(Ledger(), Member("node-1", ready=True, unschedulable=False), "kernel", "it broke")
+        entry = {**operation_entry(ledger, "kernel"), "seen": AT, "unfinished": True}
+        cluster.ledger("first", with_entry(ledger, entry))
+        assert self.plan(cluster, operation_group="first")[0] == "now"
+
+    def test_it_has_joined_the_control_plane(self, cluster):
+        """A run drops the slot in the group that the node has left."""
+        cluster.node(labels={CONTROL_PLANE: ""})
+        cluster.node("node-2", labels={CONTROL_PLANE: ""})
+        cluster.ledger(ledger=slot())
+        assert self.plan(cluster, quorum_command="true")[0] == "now"
+
+    def test_another_run_stores_the_ledger_first(self, cluster):
+        cluster.ledger(ledger=Ledger())
+        send = cluster.replace
+
+        def late(path, body):
+            cluster.replace = send
+            cluster.objects[path]["metadata"]["resourceVersion"] = "other"
+            return send(path, body)
+
+        cluster.replace = late
+        assert turn(cluster, check_mode=True)["result"]["verdict"] == "now"
+
+    def test_a_plan_without_an_answer_is_an_entry(self, cluster):
+        cluster.broken = ["configmaps"]
+        assert turn(cluster, check_mode=True)["result"]["result"] == "failed"
+
     def test_a_full_budget_becomes_free(self, cluster):
         cluster.ledger(ledger=slot("another", node="node-2"))
         cluster.node("node-2", ready=False)
@@ -1322,7 +1358,7 @@ class TestPlanOfANodeWhoseDrainIsBlocked:
     def plan(self, cluster, monkeypatch):
         def plan(*blockers, **options):
             drain = {"verdict": "never", "blockers": list(blockers)}
-            monkeypatch.setattr(Snapshot, "drain", lambda *_arguments: drain)
+            monkeypatch.setattr(Snapshot, "drain", lambda *_arguments, **_options: drain)
             return turn(cluster, check_mode=True, **options)["result"]["verdict"]
 
         return plan

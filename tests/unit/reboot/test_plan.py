@@ -17,6 +17,15 @@ from unit.reboot.variables import settings
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
+    Ledger,
+    Member,
+    Slot,
+    fail,
+    operation_entry,
+    with_entry,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.begin import enter
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.plan import reboot_plan
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn import reboot_turn
@@ -199,6 +208,49 @@ def test_a_few_nodes_of_many_are_asked_for_one_by_one():
     assert "shop/web-7" in found["nodes"][0]["detail"]
     assert ("find", "/api/v1/nodes/node-7") in cluster.asked
     assert "spec.nodeName!=" not in str(cluster.asked)
+
+
+def verdicts(found):
+    return {entry["name"]: entry["verdict"] for entry in found["nodes"]}
+
+
+def test_failures_count_in_the_group_of_the_operation():
+    """The hosts of a run may have different groups."""
+    cluster, hosts = MemoryCluster(), []
+    for name in ("node-1", "node-2"):
+        cluster.node(name, labels={"pool": name})
+        hosts.append(host(name, {"needed": "a kernel"}, group=name, selector=f"pool={name}"))
+    broken = fail(Ledger(), Member("node-2", ready=True, unschedulable=False), "kernel", "it broke")
+    cluster.ledger("node-2", broken)
+    assert verdicts(plan(cluster, hosts, settings=hosts[0]["settings"])) == {"node-1": "now", "node-2": "now"}
+
+    cluster.node("down", ready=False)
+    down = Member("down", ready=False, unschedulable=False, boot_id="boot-1")
+    cluster.ledger("node-1", fail(Ledger(), down, "kernel", "it broke"))
+    assert verdicts(plan(cluster, hosts, settings=hosts[0]["settings"])) == {"node-1": "never", "node-2": "never"}
+
+
+def test_the_policy_may_change_when_the_nodes_that_are_resumed_are_done():
+    cluster = MemoryCluster()
+    cordon = {"owner": "rolling_reboot", "unschedulable_before": False}
+    cluster.node("node-1", unschedulable=True, cordon=cordon, operation={**RECORD, "phase": "drain", "result": ""})
+    cluster.node("node-2")
+    slots = {"node-1": Slot("node-1", "kernel", "dead", AT, boot_id="boot-1", claims=1)}
+    ledger = Ledger(policy=Policy(selector="!node-role.kubernetes.io/control-plane"), slots=slots)
+    cluster.ledger(ledger=with_entry(ledger, {**operation_entry(ledger, "kernel"), "runs": ["dead"], "seen": AT}))
+    hosts = [host(name, {"needed": "a kernel"}, max_unavailable="2") for name in ("node-1", "node-2")]
+    assert verdicts(plan(cluster, hosts)) == {"node-1": "now", "node-2": "now"}
+
+
+def test_every_selected_pod_counts():
+    cluster = MemoryCluster()
+    cluster.node("node-1")
+    cluster.node("node-2")
+    for number in range(6):
+        pod(cluster, f"a-{number}", "node-1", controller="", labels={"app": "other"})
+    pod(cluster, "z", "node-1", controller="", labels={"app": "mine"})
+    found = plan(cluster, [host("node-1", {"needed": "a kernel"}, pod_selector="app=mine")])
+    assert verdicts(found) == {"node-1": "never"}
 
 
 def test_a_node_without_a_plan_is_a_failure():
