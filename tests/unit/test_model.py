@@ -92,7 +92,7 @@ def test_a_plan_that_forgets_the_holds_is_found(monkeypatch):
     forget()
     found = explore(one_node(hold=1), check=partial(check_plan, name="alfa"))
     forget()
-    assert found.broken.startswith("a plan of alfa says now (), and a run ends: waits for leases")
+    assert found.broken.startswith("a plan of alfa says now (), and a run ends: waits for leases (")
 
 
 def reached(first):
