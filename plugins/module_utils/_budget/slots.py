@@ -55,15 +55,18 @@ def reboot_slot(context: Context, params: Params) -> Result:
     }
 
 
-def refuse_slot(context: Context, params: Params) -> None:
+def refuse_slot(context: Context, params: Params, *, returned: bool) -> None:
     """Raise an error if no wait brings the node a slot. The options are those of :func:`reboot_slot`.
+
+    Args:
+        returned: The run returns the slot that it has taken over from a dead run before it asks for one.
 
     Raises:
         Refused: For example, too many nodes of the operation have failed. A full budget is no refusal.
     """
     node = read_node(context.cluster, params["name"])
     _refuse_in_two_groups(context.cluster, params["group"], params["name"])
-    _SlotRequest(context, params, policy_of(params), node).refuse()
+    _SlotRequest(context, params, policy_of(params), node).refuse(returned=returned)
 
 
 def _queue(group: str, policy: Policy, node: Object) -> str:
@@ -122,15 +125,15 @@ class _SlotRequest:
             "diff": {"before": _shown(self._before, name), "after": _shown(decision.ledger, name)},
         }
 
-    def refuse(self) -> None:
+    def refuse(self, *, returned: bool) -> None:
         """Decide as if the group had only this node and those that have the group's slots."""
         name, run = self._params["name"], self._params.get("run") or ""
         ledger = store.ledger_of(store.load(self._cluster, self._params["group"]))
         # The run returns the slots of the nodes that it resumes before this node asks for one.
-        others = {key: slot for key, slot in ledger.slots.items() if key == name or not run or slot.run != run}
-        ledger = replace(ledger, slots=others)
+        ours = {key for key, slot in ledger.slots.items() if run and slot.run == run and (returned or key != name)}
+        slots = {key: slot for key, slot in ledger.slots.items() if key not in ours}
         self._refuse_past_failures_elsewhere()
-        decision = self._decide(ledger, waiting=False, among={*others, name})
+        decision = self._decide(replace(ledger, slots=slots), waiting=False, among={*slots, name})
         if decision.outcome == REFUSED and (not decision.fills or name in decision.ledger.slots):
             raise self._refusal(decision)
 

@@ -226,8 +226,10 @@ class _Admission:
 
     def _why_no_slot(self) -> str:
         """Why the node gets no slot however long it waits; empty if it may get one."""
+        # The playbook has a pass that returns the slots of nodes whose reboot has not begun.
+        returned = self._settings.in_turns and not self._facts.midway
         try:
-            self._work.refuse_slot(self._budget.group, **self._slot_options(wait_timeout=0))
+            self._work.refuse_slot(self._budget.group, returned=returned, **self._slot_options(wait_timeout=0))
         except Refused as error:
             return error.message
         return ""

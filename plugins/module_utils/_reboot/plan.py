@@ -62,7 +62,7 @@ def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Para
         "operation_group": begun["group"],
         "run": begun["run"],
         "inventory_host": host["host"],
-        "play": "only",
+        "play": "first",
         "answer": turn["answer"],
         "shutdown": turn.get("shutdown"),
         "hosts": [],

@@ -71,9 +71,9 @@ class Work:
         self.changed |= found["changed"]
         return found
 
-    def refuse_slot(self, group: str, **options: Any) -> None:
-        """Refuse a slot that no wait brings."""
-        refuse_slot(self.context, self._slot_params(group, "present", options))
+    def refuse_slot(self, group: str, *, returned: bool, **options: Any) -> None:
+        """Raise an error if no wait brings the node a slot."""
+        refuse_slot(self.context, self._slot_params(group, "present", options), returned=returned)
 
     def _slot_params(self, group: str, state: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return {**_NO_POLICY, "name": self.node, "group": group, "state": state, **self._ids, **options}

@@ -242,6 +242,22 @@ def test_the_policy_may_change_when_the_nodes_that_are_resumed_are_done():
     assert verdicts(plan(cluster, hosts)) == {"node-1": "now", "node-2": "now"}
 
 
+def test_a_slot_that_a_run_returns_first_does_not_count():
+    """Its reboot has not begun. Then the node gets no other slot while the group has another policy."""
+    cluster = MemoryCluster()
+    for name in ("node-1", "node-2"):
+        cluster.node(name)
+    cluster.lives("other")
+    dead = Slot("node-1", "kernel", "dead", AT, boot_id="boot-1")
+    slots = {"node-1": dead, "node-2": Slot("node-2", "another", "other", AT, boot_id="boot-1")}
+    ledger = Ledger(policy=Policy(selector="!node-role.kubernetes.io/control-plane"), slots=slots)
+    cluster.ledger(ledger=with_entry(ledger, {**operation_entry(ledger, "kernel"), "runs": ["dead"], "seen": AT}))
+    cluster.node("node-1", claim={"run": "dead", "operation": "kernel", "purpose": "rolling_reboot", "since": AT})
+    found = plan(cluster, [host("node-1", {"needed": "a kernel"}, max_unavailable="2")])
+    assert verdicts(found) == {"node-1": "never"}
+    assert "the group has another policy" in found["nodes"][0]["detail"]
+
+
 def test_every_selected_pod_counts():
     cluster = MemoryCluster()
     cluster.node("node-1")
