@@ -237,7 +237,8 @@ class _Admission:
     def _plan_with_drain(self, found: rules.Verdict) -> rules.Verdict:
         params = self._params
         options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
-        assert self._drain is not None
+        if self._drain is None:
+            raise AssertionError("A plan is made with a look at the drain.")
         selects = bool(params.get("pod_selector") or params.get("delete_selector"))
         drain = self._drain(self._settings.node, options, every=selects)
         blockers = self._selected(drain["blockers"], params.get("pod_selector"))
