@@ -56,7 +56,7 @@ def test_no_promise_is_broken():
     ids=str,
 )
 def test_random_histories_of_several_runs_keep_all_promises(several):
-    # Without Node and history, nobody knows how a machine was switched off.
+    # If Node and history are both gone, no record says how the machine was switched off.
     left_out = {"forgotten"} if several.get("deletions") else {"lost", "forgotten"}
     faults = [fault for fault in FAULTS if fault not in left_out]
     scope = scope_of(**{"runs": 0, "nodes": 3, **several}, faults=faults)
