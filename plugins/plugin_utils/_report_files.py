@@ -12,8 +12,11 @@ from importlib import metadata
 from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import VERSION
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end_rules import traffic_of
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import content_rules, timeline_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import (
+    content_rules,
+    timeline_rules,
+    traffic_rules,
+)
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _progress_file, _traffic
 
 
@@ -42,7 +45,7 @@ def complete(
         for node in content.get("nodes") or ()
     ]
     return {
-        "api": traffic_of(traffic, *traffic),
+        "api": traffic_rules.total(traffic, *traffic),
         **content,
         "nodes": nodes,
         "about": {**known, "versions": versions, "options": content_rules.common(settings)},

@@ -15,7 +15,8 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import runner
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Follower
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end_rules import line_of, traffic_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end_rules import line_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import traffic_rules
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _api_action, _report_files, _traffic
 from lab.patience import PATIENCE
 
@@ -87,8 +88,8 @@ def test_each_task_of_a_run_adds_to_its_node(tmp_path, monkeypatch):
         "node-1": {"requests": 7, "bytes": 70},
         "node-2": {"requests": 5, "bytes": 50},
     }
-    assert traffic_of(found, "node-1", "node-9") == found["node-1"]
-    assert traffic_of(found, *found) == {"requests": 14, "bytes": 140}
+    assert traffic_rules.total(found, "node-1", "node-9") == found["node-1"]
+    assert traffic_rules.total(found, *found) == {"requests": 14, "bytes": 140}
 
 
 def test_a_torn_line_is_left_out(tmp_path, monkeypatch):

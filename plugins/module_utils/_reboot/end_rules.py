@@ -11,6 +11,7 @@ from typing import Any
 
 from .._api import artifact_rules, node_rules
 from .._budget.node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, noted, phases_of
+from .._report import traffic_rules
 from .._shared.bounds import cut, plain, some
 from .journey_rules import PUT_BACK, STOP, Step
 from .plan_rules import DONE, EXCLUDED, NOT_NEEDED
@@ -212,21 +213,11 @@ def report_steps(settings: Mapping[str, Any]) -> list[str]:
     return [step for step, is_wanted in wanted.items() if is_wanted]
 
 
-def traffic_of(traffic: Mapping[str, Mapping[str, int]], *names: str) -> dict[str, int]:
-    """The sum of these nodes' requests and bytes."""
-    return {key: sum(traffic.get(name, {}).get(key, 0) for name in names) for key in ("requests", "bytes")}
-
-
-def traffic_words(api: Mapping[str, int]) -> str:
-    """Requests and bytes as text."""
-    return f"{api['requests']} requests, {api['bytes'] / 1000:.0f} kB" if api.get("requests") else ""
-
-
 def plan_words(nodes: Sequence[Mapping[str, Any]], api: Mapping[str, int]) -> str:
     """The number of nodes for each verdict, as text."""
     verdicts = Counter(node.get("verdict") or node["result"] for node in nodes)
     many = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
-    words = traffic_words(api)
+    words = traffic_rules.words(api)
     return f"{many}: {', '.join(f'{count} {name}' for name, count in verdicts.items())}{f'; {words}' if words else ''}"
 
 
@@ -236,7 +227,7 @@ def line_of(node: Mapping[str, Any]) -> str:
     left = f", pods left over from its shutdown: {', '.join(kept)}" if kept else ""
     if node.get("verdict"):
         return plain(f"Node {node['name']}: {node['verdict']} ({node['detail']})")
-    words = traffic_words(node.get("api") or {})
+    words = traffic_rules.words(node.get("api") or {})
     return plain(f"{node['name']}: {node['result']} ({node['detail']}){left}{f'; {words}' if words else ''}")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from .._api.errors import HoldfastError, InvalidInput
 from .._api.runner import Context, Params, Result
+from .._report import traffic_rules
 from .end_rules import (
     entry_of,
     headline_of,
@@ -19,7 +20,6 @@ from .end_rules import (
     required_of,
     stats_of,
     summary_of,
-    traffic_of,
 )
 from .finish import UNREACHABLE, reboot_finish
 from .turn_rules import DROPPED_OUT
@@ -46,7 +46,7 @@ def reboot_report(context: Context, params: Params) -> Result:
             uncounted += still_uncounted
         if entry is not None:
             required = required_of(entry, host["turn"].get("needed") or "")
-            api = traffic_of(params["traffic"], entry["name"])
+            api = traffic_rules.total(params["traffic"], entry["name"])
             entries[host["host"]] = {**entry, "required": required, "api": api}
     silent = [host["host"] for host in hosts if host["host"] not in entries]
     nodes = list(entries.values())
@@ -57,7 +57,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "changed": False,
         "nodes": nodes,
         "summary": summary,
-        "api": traffic_of(params["traffic"], *params["traffic"]),
+        "api": traffic_rules.total(params["traffic"], *params["traffic"]),
         "steps": report_steps(params["settings"]),
         # Another run still works on a lost node.
         "stats": stats_of(summary, nodes, complete=complete and not summary["lost"]),

@@ -13,7 +13,7 @@ from typing import Any
 
 from .._progress.board_rules import duration
 from .._shared.bounds import cut
-from . import chart_rules, content_rules, timeline_rules
+from . import chart_rules, content_rules, timeline_rules, traffic_rules
 from .chart_rules import escape
 from .style_rules import SCRIPT, SHEET
 from .timeline_rules import Timeline
@@ -266,11 +266,9 @@ def _boots(node: content_rules.Node) -> str:
 
 def _about(report: Mapping[str, Any]) -> str:
     about = report.get("about") or {}
-    api = report.get("api") or {}
-    traffic = {"API": f"{api['requests']} requests, {api.get('bytes', 0) / 1000:.0f} kB"} if api.get("requests") else {}
-    return _section("Versions", _list({**(about.get("versions") or {}), **traffic})) + _section(
-        "Options", _columns(about.get("options") or {})
-    )
+    traffic = traffic_rules.words(report.get("api") or {})
+    versions = {**(about.get("versions") or {}), **({"API": traffic} if traffic else {})}
+    return _section("Versions", _list(versions)) + _section("Options", _columns(about.get("options") or {}))
 
 
 def _columns(values: Mapping[str, Any]) -> str:

@@ -394,8 +394,8 @@ OURS = {"owner": "rolling_reboot", "unschedulable_before": False}
 class TestUnchecked:
     """After a reboot without its check, the record of the next operation says that the node has to stay cordoned."""
 
-    def after(self, *phases, unschedulable=True, cordon=OURS, **more):
-        where = node(unschedulable=unschedulable, cordon=cordon)
+    def after(self, *phases, seen=None, **more):
+        where = node(**{"unschedulable": True, "cordon": OURS, **(seen or {})})
         return through(*((number, step(phase), where) for number, phase in enumerate(phases)), (9, step(**more), where))
 
     @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ class TestUnchecked:
         ],
     )
     def test_begins_with_the_next_operation(self, seen, sent, stays):
-        assert self.after(sent, operation="next", phase="slot", **seen).get("unchecked", False) is stays
+        assert self.after(sent, operation="next", phase="slot", seen=seen).get("unchecked", False) is stays
 
     def test_lasts_for_operations_that_do_no_more(self):
         where = node(unschedulable=True, cordon=OURS)

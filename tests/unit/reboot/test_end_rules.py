@@ -128,7 +128,7 @@ def test_the_entry_of_a_host(turn, error, check_mode, result):
         assert (entry["boot_id_before"], entry["boot_id_after"], entry["phases"]) == (None, None, {})
 
 
-TRAFFIC = {"a": {"requests": 10, "bytes": 2600}, "b": {"requests": 5, "bytes": 1000}, "c": {"requests": 1}}
+TRAFFIC = {"requests": 10, "bytes": 2600}
 
 
 @pytest.mark.parametrize(
@@ -145,15 +145,8 @@ def test_what_the_role_does_with_the_results(settings, steps):
     assert end_rules.report_steps(settings) == steps
 
 
-def test_the_traffic_of_nodes():
-    assert end_rules.traffic_of(TRAFFIC, "a", "b", "none") == {"requests": 15, "bytes": 3600}
-    assert end_rules.traffic_of(TRAFFIC, "c") == {"requests": 1, "bytes": 0}
-    assert end_rules.traffic_words(TRAFFIC["a"]) == "10 requests, 3 kB"
-    assert end_rules.traffic_words({}) == ""
-
-
 def test_the_line_of_a_node():
-    node = {"name": "n", "result": "rebooted", "detail": "a kernel", "api": TRAFFIC["a"]}
+    node = {"name": "n", "result": "rebooted", "detail": "a kernel", "api": TRAFFIC}
     pods = [
         {"namespace": "shop", "name": "kept", "removed": False},
         {"namespace": "shop", "name": "gone", "removed": True},
@@ -170,7 +163,7 @@ def test_the_line_of_a_node():
 
 def test_the_words_of_a_plan():
     nodes = [{"verdict": "now"}, {"verdict": "later"}, {"verdict": "now"}, {"result": "failed"}]
-    assert end_rules.plan_words(nodes, TRAFFIC["a"]) == "4 nodes: 2 now, 1 later, 1 failed; 10 requests, 3 kB"
+    assert end_rules.plan_words(nodes, TRAFFIC) == "4 nodes: 2 now, 1 later, 1 failed; 10 requests, 3 kB"
     assert end_rules.plan_words(nodes[:1], {}) == "1 node: 1 now"
 
 
