@@ -12,11 +12,8 @@ from importlib import metadata
 from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import VERSION
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import (
-    content_rules,
-    timeline_rules,
-    traffic_rules,
-)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import traffic_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import content_rules, timeline_rules
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _progress_file, _traffic
 
 

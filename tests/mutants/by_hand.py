@@ -1120,7 +1120,7 @@ MUTANTS = [
         "quorum-that-is-unknown-counts-as-kept",
         3,
         "A control-plane node is rebooted although etcd's pods are gone.",
-        Code("_Admission._await_quorum", "not etcd.kept", "etcd.kept is False"),
+        Code("Admission._await_quorum", "not etcd.kept", "etcd.kept is False"),
         "tests/unit/reboot/test_admit.py::test_the_quorum_has_to_be_known_when_the_turn_comes",
     ),
     Mutant(

@@ -15,8 +15,8 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import runner
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Follower
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import traffic_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end_rules import line_of
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import traffic_rules
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _api_action, _report_files, _traffic
 from lab.patience import PATIENCE
 

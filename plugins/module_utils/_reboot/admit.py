@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import inf
@@ -22,8 +22,6 @@ from .._budget.claim_rules import PURPOSE, ClaimLost, claim_of, taken_by_another
 from .._budget.lifecycle_rules import others_words, still_maintained
 from .._budget.node_claim import node_claim
 from .._budget.operation_rules import is_fresh_id
-from .._drain.drain import pods_on
-from .._drain.rules import NEVER, NOW, Options
 from .._holds import leases
 from .._nodes.ready import node_ready
 from .._progress.event_rules import waits
@@ -44,43 +42,26 @@ from .turn_rules import DROPPED_OUT, Budget, budget_of, dropped_out, hold_patien
 from .window import maintenance_window
 from .work import Work, sets_marks
 
-# Steps that only read. A plan takes them too.
-_LOOKS = (rules.LOOK, rules.LOOK_AT_ETCD, rules.LOOK_AT_WINDOW)
 _ERRORS: dict[str, type[HoldfastError]] = {"not_found": NotFound, "held": Held, "timed_out": TimedOut}
 _AGAIN = "again"
 
 
-DrainLook = Callable[..., Mapping[str, Any]]
-
-
-def admit(context: Context, params: Params, *, drain: DrainLook | None = None) -> Result:
-    """Wait until a node may be rebooted, and take its slot and its claim; see the module ``reboot_turn``.
-
-    Args:
-        drain: For a plan: returns the verdict and the blockers of the node's drain, as ``Snapshot.drain`` does.
-    """
-    admission = _Admission(context, params, drain)
+def admit(context: Context, params: Params) -> Result:
+    """Wait until a node may be rebooted, and take its slot and its claim; see the module ``reboot_turn``."""
+    admission = Admission(context, params)
     try:
         with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
             return admission.run()
     except HoldfastError as error:
-        if context.check_mode:
-            return admission.no_plan(error)
         # The cleanup after the failure depends on how far the request came.
         error.fields.update(admission.progress())
         raise
 
 
-def no_plan(context: Context, params: Params, error: HoldfastError) -> Result:
-    """The plan of a node that can't be judged."""
-    return _Admission(context, params, None).no_plan(error)
-
-
-class _Admission:
+class Admission:
     """One request for a turn."""
 
-    def __init__(self, context: Context, params: Params, drain: DrainLook | None) -> None:
-        self._drain = drain
+    def __init__(self, context: Context, params: Params) -> None:
         self._context, self._cluster = context, context.cluster
         settings: Params = params["settings"]
         self._params = {**settings, **params}
@@ -140,14 +121,7 @@ class _Admission:
 
     def run(self) -> Result:
         while True:
-            step = (rules.decision if self._context.check_mode else rules.next_step)(self._facts)
-            if self._context.check_mode and step.name != rules.ASK and step.name not in _LOOKS:
-                if not rules.gives_back_first(step, self._facts):
-                    return self._plan(step)
-                if why := self._why_no_slot():
-                    return self._planned("planned", why, verdict=NEVER)
-                self._facts = self._facts.given_back()
-                continue
+            step = rules.next_step(self._facts)
             if step.name in ANSWERS:
                 return self._answer(step)
             self._facts = self._carry_out[step.name](step)
@@ -208,70 +182,6 @@ class _Admission:
         seen = self._facts.node
         record = {"phases": seen.phases} if step.name == rules.POSTPONED else {}
         return result_of(seen.name, step.name, step.why, record=record, before=seen.boot_id, after=seen.boot_id)
-
-    def _plan(self, step: Step) -> Result:
-        """What a run would do.
-
-        If the node could start now, a refusal of its slot counts, too, and its drain if it still has to be drained.
-        """
-        self._warn()
-        if step.error == "unknown":
-            raise Refused(step.why, node=self._settings.node)
-        found = rules.plan_of(step, self._facts)
-        if found.verdict == NOW and (why := self._why_no_slot()):
-            found = rules.Verdict(NEVER, why)
-        if found.verdict == NOW and "drain" in rules.steps_left(self._facts):
-            found = self._plan_with_drain(found)
-        return self._planned("planned", found.why, verdict=found.verdict)
-
-    def _why_no_slot(self) -> str:
-        """Why the node gets no slot however long it waits; empty if it may get one."""
-        # The playbook has a pass that returns the slots of nodes whose reboot has not begun.
-        returned = self._settings.in_turns and not self._facts.midway
-        try:
-            self._work.refuse_slot(self._budget.group, returned=returned, **self._slot_options(wait_timeout=0))
-        except Refused as error:
-            return error.message
-        return ""
-
-    def _plan_with_drain(self, found: rules.Verdict) -> rules.Verdict:
-        params = self._params
-        options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
-        if self._drain is None:
-            raise AssertionError("A plan is made with a look at the drain.")
-        selects = bool(params.get("pod_selector") or params.get("delete_selector"))
-        drain = self._drain(self._settings.node, options, every=selects)
-        blockers = self._selected(drain["blockers"], params.get("pod_selector"))
-        refused = [item for item in blockers if item.get("pdb")]
-        if params["disable_eviction"]:
-            # Budgets do not stop this drain, but other pods may.
-            blockers, refused = [item for item in blockers if item not in refused], []
-        after = params.get("delete_after")
-        deletes = self._selected(refused, params.get("delete_selector")) if after is not None else []
-        return rules.plan_with_drain(found, blockers, deletes=deletes, delete_after=after)
-
-    def _selected(self, blockers: Sequence[Mapping[str, Any]], selector: str | None) -> list[Mapping[str, Any]]:
-        """The blockers among the pods that a label selector selects; all of them without one."""
-        if not selector or not blockers:
-            return list(blockers)
-        names = {pod.full_name for pod in pods_on(self._cluster, self._settings.node, selector)}
-        return [item for item in blockers if f"{item['namespace']}/{item['name']}" in names]
-
-    def no_plan(self, error: HoldfastError) -> Result:
-        """The plan's entry for a node that it can't judge."""
-        return self._planned("failed", error.message)
-
-    def _planned(self, result: str, why: str, **more: str) -> Result:
-        seen = self._facts.node
-        entry = result_of(seen.name, result, why, record={}, before=seen.boot_id, after=seen.boot_id)
-        return {
-            "changed": False,
-            "step": "planned",
-            "why": why,
-            "steps": [],
-            "result": {**entry, **more},
-            **self.progress(),
-        }
 
     def _warn(self) -> None:
         text = rules.warning(self._facts)

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._api import artifact_rules, node_rules
 from .._budget.node_operation_rules import DELETED_PODS, OVERRIDDEN_HOLDS, noted, phases_of
-from .._report import traffic_rules
+from .._progress import traffic_rules
 from .._shared.bounds import cut, plain, some
 from .journey_rules import PUT_BACK, STOP, Step
 from .plan_rules import DONE, EXCLUDED, NOT_NEEDED

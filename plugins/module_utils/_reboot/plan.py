@@ -10,9 +10,9 @@ from typing import Any
 
 from .._api.errors import InvalidInput
 from .._api.runner import Context, Params, Result
-from .admit import admit
 from .begin import enter
 from .end_rules import entry_of, left_over, line_of, plan_words, required_of, stats_of, summary_of
+from .planned import plan_turn
 from .snapshot import Snapshot, planning
 
 
@@ -71,5 +71,5 @@ def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Para
         "pods": settings["block_pods"],
         "alerts": params.get("alerts"),
     }
-    turn = admit(context, options, drain=snapshot.drain)
+    turn = plan_turn(context, options, snapshot)
     return {**turn["result"], "required": required_of(turn["result"], turn["needed"])}

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._api.errors import HoldfastError, InvalidInput
 from .._api.runner import Context, Params, Result
-from .._report import traffic_rules
+from .._progress import traffic_rules
 from .end_rules import (
     entry_of,
     headline_of,

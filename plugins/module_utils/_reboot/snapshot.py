@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from .._api import paths
@@ -42,7 +43,6 @@ class Snapshot:
         self._drains: dict[tuple[Options, int | None], Drains] = {}
         # What dry runs would have written: collection -> name -> object.
         self._written: dict[str, dict[str, Object]] = defaultdict(dict)
-        self._whole = self._is_most()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
@@ -90,7 +90,8 @@ class Snapshot:
             self._drains[key] = self._all_drains(*key)
         return self._drains[key].of(name)
 
-    def _is_most(self) -> bool:
+    @cached_property
+    def _whole(self) -> bool:
         """Whether one query over all nodes is cheaper than one for each node of the plan."""
         page = next(iter(self._cluster.pages(paths.NODES, limit=1)))
         total = len(page.get("items") or []) + int(page["metadata"].get("remainingItemCount") or 0)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from .._api.errors import HoldfastError
 from .._api.runner import Context, Params, Result
 from .._budget import operations
-from .admit import admit, no_plan
+from .admit import admit
+from .planned import plan_failed, plan_turn
 from .snapshot import Snapshot, planning
 
 
@@ -16,13 +17,13 @@ def reboot_turn(context: Context, params: Params) -> Result:
     """Wait until a node may be rebooted, and take its slot and its claim; see the module of the same name."""
     if not context.check_mode:
         return admit(context, params)
+    snapshot = Snapshot(context.cluster, {params["name"]})
+    plan = planning(context, params, snapshot)
     try:
-        snapshot = Snapshot(context.cluster, {params["name"]})
-        plan = planning(context, params, snapshot)
         _enter(plan, params)
     except HoldfastError as error:
-        return no_plan(context, params, error)
-    return admit(plan, params, drain=snapshot.drain)
+        return plan_failed(plan, params, snapshot, error)
+    return plan_turn(plan, params, snapshot)
 
 
 def _enter(plan: Context, params: Params) -> None:

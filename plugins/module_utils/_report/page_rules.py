@@ -11,9 +11,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._progress import traffic_rules
 from .._progress.board_rules import duration
 from .._shared.bounds import cut
-from . import chart_rules, content_rules, timeline_rules, traffic_rules
+from . import chart_rules, content_rules, timeline_rules
 from .chart_rules import escape
 from .style_rules import SCRIPT, SHEET
 from .timeline_rules import Timeline

@@ -34,7 +34,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
     operation_entry,
     with_entry,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import admit
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import admit, planned
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import Facts, Settings
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusal_rules import Canaries
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
@@ -1385,7 +1385,7 @@ class TestPlanOfANodeWhoseDrainIsBlocked:
     @pytest.mark.parametrize(("selected", "verdict"), [("shop/web", "later"), ("shop/other", "never")])
     def test_only_selected_pods_are_deleted(self, plan, monkeypatch, selected, verdict):
         pods = [SimpleNamespace(full_name=selected)]
-        monkeypatch.setattr(admit, "pods_on", lambda *_arguments: pods)
+        monkeypatch.setattr(planned, "pods_on", lambda *_arguments: pods)
 
         assert plan(BOUND, delete_after=60, delete_selector="app=web") == verdict
         assert plan(BOUND, LONE, delete_after=60) == "never"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import traffic_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import traffic_rules
 
 TRAFFIC = {"a": {"requests": 10, "bytes": 2600}, "b": {"requests": 5, "bytes": 1000}, "c": {"requests": 1}}
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to the API server, and bytes from it, in a report."""
+"""Requests to the API server, and bytes from it, in the output and the report of a run."""
 
 from __future__ import annotations
 
