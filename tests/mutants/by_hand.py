@@ -2029,7 +2029,7 @@ MUTANTS = [
         8,
         "A rolling reboot starts on a node that other work of the collection has cordoned.",
         Code("_other_work", 'node.cordoned_by not in ("", PURPOSE) and not facts.midway', "False"),
-        "tests/unit/reboot/test_admit.py::test_a_plan_writes_nothing",
+        "tests/unit/reboot/test_planned.py::test_a_plan_writes_nothing",
     ),
     Mutant(
         "others-taints-removed",

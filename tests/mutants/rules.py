@@ -88,7 +88,12 @@ TESTS = {
     "_report/style_rules.py": ["report/test_page_rules.py"],
     "_report/timeline_rules.py": ["report/test_timeline_rules.py"],
     "_reboot/facts_rules.py": ["reboot/test_journey_rules.py", "reboot/test_admit.py"],
-    "_reboot/journey_rules.py": ["reboot/test_admit.py", "reboot/test_plan.py", "reboot/test_end_rules.py"],
+    "_reboot/journey_rules.py": [
+        "reboot/test_admit.py",
+        "reboot/test_planned.py",
+        "reboot/test_plan.py",
+        "reboot/test_end_rules.py",
+    ],
     "_reboot/once_rules.py": ["test_reboot_action.py"],
     "_reboot/refusal_rules.py": ["reboot/test_admit.py"],
     "_reboot/seen_rules.py": ["reboot/test_journey_rules.py", "reboot/test_admit.py"],
