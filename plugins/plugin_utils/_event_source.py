@@ -49,7 +49,14 @@ async def serve(
 
     def send(event: Event) -> None:
         # Wait until the queue has room before looking for the next event.
-        asyncio.run_coroutine_threadsafe(queue.put(event), loop).result()
+        put = queue.put(event)
+        try:
+            sent = asyncio.run_coroutine_threadsafe(put, loop)
+        except RuntimeError:
+            # ansible-rulebook has ended its loop.
+            put.close()
+            raise
+        sent.result()
 
     source = EventSource(subject, EventLog(after=params.get("after") or 0, repeat=params["repeat"]), send)
     try:
