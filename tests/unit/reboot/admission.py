@@ -14,6 +14,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn as module
 
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 GIVEN = {"name": "node-1", "operation": "kernel", "run": "me", "when": "always", "method": "metal3"}
 CORDON = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedulable_before": False}
 DEAD_CLAIM = {"run": "dead", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}

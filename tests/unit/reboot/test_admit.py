@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from unit.reboot.admission import CORDON, DEAD_CLAIM, GIVEN, record, slot, turn, two_nodes
+from unit.reboot.admission import CONTROL_PLANE, CORDON, DEAD_CLAIM, GIVEN, record, slot, turn, two_nodes
 from unit.reboot.memory_cluster import AT, QuietCluster
 from unit.reboot.variables import settings, split
 
@@ -38,7 +38,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silenc
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn as module
 
-CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 # An operation that the collection has named. Runs resume it night after night.
 FRESH = "reboot-20261119T080000Z"
 STEPS = ["cordon", "opt_outs", "drain", "reboot", "ready", "finish"]

@@ -9,7 +9,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from unit.reboot.admission import CORDON, DEAD_CLAIM, record, slot, turn, two_nodes
+from unit.reboot.admission import CONTROL_PLANE, CORDON, DEAD_CLAIM, record, slot, turn, two_nodes
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
@@ -22,8 +22,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import admit, planned
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.snapshot import Snapshot
-
-CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 @pytest.fixture
